@@ -1,0 +1,102 @@
+"""What can go wrong, drawn as a tree.
+
+```
+DphmmError
+├── ArgumentError (ValueError)   an argument that must be something else
+├── DataError (ValueError)       a file, row or field that cannot be used; names the place
+│   └── ScenarioError            a scenario file that does not describe a scenario
+├── BudgetError                  the ledger's limit does not allow this release
+├── ExposureError                a state would be exposed and nothing may be repaired
+├── GeometryError                an exact check of a hull failed: nothing was released
+├── StoreError                   the store cannot be read or written
+├── TooLargeError                an exact search was refused because it would not end
+└── MissingExtraError (ImportError)   an optional part is not installed
+```
+
+No message ever contains a true state, a noise draw or the distance between an answer and
+the truth, so every one of them can be shown to anybody.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib import import_module
+from types import ModuleType
+
+__all__ = [
+    "ArgumentError",
+    "BudgetError",
+    "CollapsedAnswersWarning",
+    "DataError",
+    "DphmmError",
+    "ExposureError",
+    "GeometryError",
+    "MissingExtraError",
+    "ScenarioError",
+    "StoreError",
+    "TooLargeError",
+]
+
+
+class DphmmError(Exception):
+    """Everything this library raises on purpose."""
+
+
+class ArgumentError(DphmmError, ValueError):
+    """An argument that must be something else: `<argument> must <requirement>, got <value>`."""
+
+
+class DataError(DphmmError, ValueError):
+    """A file, row or field that cannot be used; the message names file, line and column."""
+
+
+class ScenarioError(DataError):
+    """A scenario file that does not describe a scenario."""
+
+
+class BudgetError(DphmmError):
+    """A release that the ledger's limit does not allow; nothing was drawn or written."""
+
+    def __init__(self, *, spent: Fraction, requested: Fraction, remaining: Fraction) -> None:
+        super().__init__(
+            f"epsilon must stay within the limit, got a request for {float(requested):g} "
+            f"with {float(spent):g} spent and {float(remaining):g} remaining; "
+            f"ask for less or raise the limit"
+        )
+        self.spent = spent
+        self.requested = requested
+        self.remaining = remaining
+
+
+class ExposureError(DphmmError):
+    """A state would be exposed and the caller does not allow, or cannot have, a repair."""
+
+
+class GeometryError(DphmmError):
+    """An exact check of a hull or its fan failed; nothing was released."""
+
+
+class StoreError(DphmmError):
+    """The store cannot be read or written; what it holds is unchanged."""
+
+
+class TooLargeError(DphmmError):
+    """An exact search was refused because it would not end in reasonable time."""
+
+
+class MissingExtraError(DphmmError, ImportError):
+    """An optional part of dphmm is not installed; the message names the extra."""
+
+
+class CollapsedAnswersWarning(UserWarning):
+    """The lattice step gives several states with different answers the same point."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module, or say in one sentence which extra has it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{module.partition('.')[0]} is not installed; run: pip install 'dphmm[{extra}]'"
+        ) from error
