@@ -29,7 +29,7 @@ _FARTHEST = 1e9
 
 @lru_cache(maxsize=64)
 def _projection(latitude: float, longitude: float) -> Any:
-    pyproj = require("pyproj", "data")
+    pyproj = require("pyproj", "geo")
     return pyproj.Proj(proj="aeqd", lat_0=latitude, lon_0=longitude, ellps="WGS84")
 
 
