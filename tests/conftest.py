@@ -1,0 +1,107 @@
+"""Profiles, and the skips of tests whose surroundings are missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The machine may be busy with other work, so neither deadlines nor slow data are failures.
+UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("short", derandomize=True, max_examples=50, **UNHURRIED)
+settings.register_profile("full", max_examples=1000, print_blob=True, **UNHURRIED)
+settings.load_profile("short")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="also run slow tests, many more examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--full"):
+        settings.load_profile("full")
+
+
+def find_shared_data() -> Path | None:
+    """The folder of datasets, which are not part of the repository."""
+    folder = Path(os.environ.get("DPHMM_DATA", ROOT.parent / "shared" / "data"))
+    return folder if folder.is_dir() else None
+
+
+def find_chromium() -> Path | None:
+    """A Chromium that playwright can start with executable_path=."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((Path(path) for path in map(shutil.which, names) if path), None)
+
+
+def find_postgres_programs() -> Path | None:
+    """The folder of initdb and postgres; Debian keeps it out of PATH."""
+    in_path = shutil.which("initdb")
+    found = [Path(in_path)] if in_path else list(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return max(found).resolve().parent if found else None
+
+
+def installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def missing(marker: str) -> str | None:
+    """Why a test with this marker cannot run here, or None."""
+    if marker == "spark":
+        if not installed("pyspark"):
+            return "pyspark is not installed; run: make install-spark"
+        if not shutil.which("java"):
+            return "there is no Java runtime; run: make system-packages"
+    if marker == "postgres":
+        if not installed("psycopg"):
+            return "psycopg is not installed; run: make install"
+        if find_postgres_programs() is None:
+            return "there is no PostgreSQL server program; run: make system-packages"
+    if marker == "browser":
+        if not installed("playwright"):
+            return "playwright is not installed; run: make install"
+        if find_chromium() is None:
+            return "there is no Chromium; run: make system-packages"
+    if marker == "data" and find_shared_data() is None:
+        return "the shared datasets are not beside the checkout; set DPHMM_DATA to their folder"
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    reasons = {marker: missing(marker) for marker in ("spark", "postgres", "browser", "data")}
+    if not config.getoption("--full"):
+        reasons["slow"] = "slow; runs in make test-full"
+    for item in items:
+        for marker, reason in reasons.items():
+            if reason is not None and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def present(path: Path | None, marker: str) -> Path:
+    if path is None:
+        pytest.skip(missing(marker) or f"{marker} is missing")
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of the shared datasets; skips where there is none."""
+    return present(find_shared_data(), "data")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    """The Chromium program; skips where there is none."""
+    return present(find_chromium(), "browser")
+
+
+@pytest.fixture(scope="session")
+def postgres_programs() -> Path:
+    """The folder of initdb, postgres and psql; skips where there is none."""
+    return present(find_postgres_programs(), "postgres")

@@ -1,0 +1,278 @@
+"""The shape of the project: who imports whom, what is exported, what is never committed."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+import dphmm
+from benchmarks import Figure
+from dphmm import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "dphmm"
+FILES = sorted(SOURCE.rglob("*.py"))
+LONGEST_FILE = 450
+
+# From the bottom to the top: a room imports from lower layers, or from its own without a cycle.
+# "dphmm" is the package itself, the public surface.
+LAYERS = (
+    ("_types", "errors"),
+    ("kernels", "lattice"),
+    ("markov", "query", "policy", "geo"),
+    ("boundary", "hull"),
+    ("protection", "mechanisms", "ledger"),
+    ("stream", "accounting"),
+    ("batch",),
+    ("blowfish", "adversary", "audit", "datasets", "scenario", "evaluate"),
+    ("dphmm",),
+    ("report", "store", "spark", "service", "studio", "cli", "__main__"),
+)
+LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
+
+HEAVY = ("click", "fastapi", "matplotlib", "networkx", "numba", "polars", "psycopg", "pyproj")
+HEAVY += ("pyspark", "tqdm", "uvicorn")
+
+# Written in two halves, so that this file does not name them.
+REGISTRIES = ("pypi" + ".org", "python" + "hosted", "registry.npm" + "js", "conda." + "anaconda")
+
+
+# Imports
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(SOURCE).parts[0]
+    return "dphmm" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def imported_rooms(code: str, package: str, rooms: Iterable[str]) -> set[str]:
+    """The rooms that a module of `package` imports, anywhere in its code."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")
+                above = parents[: len(parents) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            names.update(f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = ast.unparse(node.func).rpartition(".")[2]
+            if called in ("import_module", "__import__", "require"):
+                names.add(str(node.args[0].value))
+    ours = (name.split(".") for name in names if name.split(".")[0] == "dphmm")
+    known = set(rooms)
+    found = (parts[1] if len(parts) > 1 else "dphmm" for parts in ours)
+    return {name if name in known else "dphmm" for name in found if name != "__version__"}
+
+
+def import_graph(sources: Mapping[Path, str]) -> dict[str, set[str]]:
+    rooms = {room_of(path) for path in sources}
+    graph: dict[str, set[str]] = {room: set() for room in rooms}
+    for path, code in sources.items():
+        package = ".".join(["dphmm", *path.relative_to(SOURCE).parts[:-1]])
+        graph[room_of(path)] |= imported_rooms(code, package, rooms)
+    return {room: targets - {room} for room, targets in graph.items()}
+
+
+def broken_rules(graph: Mapping[str, set[str]]) -> list[str]:
+    """One sentence for each import that points upwards, in a circle or to an unlisted room."""
+    unlisted = sorted(
+        {*graph, *(target for rooms in graph.values() for target in rooms)} - {*LAYER}
+    )
+    if unlisted:
+        return [f"{room} has no layer; add it to LAYERS" for room in unlisted]
+    broken = []
+    for room, targets in sorted(graph.items()):
+        for target in sorted(targets):
+            if LAYER[target] > LAYER[room]:
+                broken.append(f"{room} imports {target}, which stands above it")
+            elif room in reachable(graph, target):
+                broken.append(f"{room} imports {target}, which leads back to it")
+    return broken
+
+
+def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        room = waiting.pop()
+        if room not in seen:
+            seen.add(room)
+            waiting.extend(graph.get(room, ()))
+    return seen
+
+
+def test_imports_point_downwards_only() -> None:
+    assert broken_rules(import_graph({path: path.read_text() for path in FILES})) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "code"),
+    [
+        ("errors.py", "from dphmm import stream"),
+        ("errors.py", "import dphmm.stream"),
+        ("errors.py", "from .stream import Stream"),
+        ("errors.py", "def later():\n    from dphmm.stream import Stream"),
+        ("errors.py", "import importlib\nimportlib.import_module('dphmm.stream')"),
+        ("kernels/planar.py", "from ..stream import Stream"),
+        ("hull.py", "from dphmm import Stream"),
+        ("hull.py", "from dphmm import SensitivityHull"),
+        ("helpers.py", "import numpy"),
+    ],
+)
+def test_an_import_that_points_upwards_is_seen(room: str, code: str) -> None:
+    sources = {SOURCE / "__init__.py": "", SOURCE / "stream.py": "", SOURCE / room: code}
+    assert len(broken_rules(import_graph(sources))) == 1
+
+
+def test_a_circle_within_a_layer_is_seen() -> None:
+    sources = {
+        SOURCE / "query.py": "from dphmm.policy import PolicyGraph",
+        SOURCE / "policy.py": "from dphmm.query import Query",
+    }
+    assert len(broken_rules(import_graph(sources))) == 2
+
+
+def test_imports_within_a_room_and_downwards_are_allowed() -> None:
+    sources = {
+        SOURCE / "errors.py": "",
+        SOURCE / "kernels" / "__init__.py": "from dphmm.kernels import planar",
+        SOURCE / "kernels" / "planar.py": "from . import other\nfrom ..errors import DphmmError",
+        SOURCE / "stream.py": "from dphmm import kernels, errors, __version__",
+    }
+    assert broken_rules(import_graph(sources)) == []
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    script = f"import sys, dphmm; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert result.stdout.split() == []
+
+
+# Names and files
+
+
+def test_public_names_are_sorted_and_importable() -> None:
+    names = list(getattr(dphmm, "__all__", []))
+    assert names == sorted(set(names))
+    for name in names:
+        assert getattr(dphmm, name) is not None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_says_what_it_is_and_holds_one_idea(path: Path) -> None:
+    code = path.read_text()
+    assert ast.get_docstring(ast.parse(code)), "the module has no docstring"
+    assert code.count("\n") <= LONGEST_FILE, "the file is long; it probably holds two ideas"
+
+
+def drawn_tree(docstring: str) -> dict[str, str | None]:
+    """The exceptions drawn in a docstring, each with the one it hangs from."""
+    parents: dict[str, str | None] = {}
+    path: list[tuple[int, str]] = []
+    for line in docstring.splitlines():
+        drawn = re.match(r"([ │├└─]*)(\w+Error)\b", line)
+        if drawn:
+            depth = len(drawn[1])
+            path = [(above, name) for above, name in path if above < depth]
+            parents[drawn[2]] = path[-1][1] if path else None
+            path.append((depth, drawn[2]))
+    return parents
+
+
+def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+    defined = {
+        name: None if value is errors.DphmmError else value.__bases__[0].__name__
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.DphmmError)
+    }
+    assert drawn_tree(errors.__doc__ or "") == defined
+    assert set(defined) <= set(errors.__all__)
+    assert sorted(errors.__all__) == errors.__all__
+
+
+def test_an_error_missing_from_the_drawing_is_seen() -> None:
+    drawing = "DphmmError\n├── DataError (ValueError)   text\n│   └── ScenarioError  text"
+    assert drawn_tree(drawing) == {
+        "DphmmError": None,
+        "DataError": "DphmmError",
+        "ScenarioError": "DataError",
+    }
+
+
+# What is committed
+
+
+def tracked_files() -> list[Path]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_uv_lock_is_tracked() -> None:
+    forbidden = {"uv.lock", "pylock.toml", "poetry.lock", "package-lock.json"}
+    assert [path for path in tracked_files() if path.name in forbidden] == []
+
+
+def test_no_tracked_file_names_a_package_registry() -> None:
+    naming = []
+    for path in tracked_files():
+        content = path.read_bytes().lower()
+        naming += [path.name for host in REGISTRIES if host.encode() in content]
+    assert naming == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("requirements*.lock")), ids=lambda path: path.name
+)
+def test_a_lock_holds_hashes_and_no_address(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert not [line for line in lines if "://" in line or line.startswith("-") or " @ " in line]
+    pinned = [number for number, line in enumerate(lines) if "==" in line and "#" not in line]
+    assert len(pinned) >= 10
+    assert all(lines[number + 1].strip().startswith("--hash=sha256:") for number in pinned)
+
+
+def test_the_locks_pin_the_same_versions() -> None:
+    pins: dict[str, set[str]] = {}
+    for path in ROOT.glob("requirements*.lock"):
+        pinned = re.findall(r"^(\S+)==(\S+(?: ; [^\\\n]+)?)", path.read_text(), re.MULTILINE)
+        for name in {name for name, _ in pinned}:
+            versions = sorted(version.strip() for other, version in pinned if other == name)
+            pins.setdefault(name, set()).add(" | ".join(versions))
+    assert {name: versions for name, versions in pins.items() if len(versions) > 1} == {}
+
+
+# Measurements
+
+
+def test_a_figure_knows_whether_its_target_is_met() -> None:
+    assert Figure("a", 2.0, "s").met is None
+    assert Figure("a", 2.0, "s", target="value <= 2").met is True
+    assert Figure("a", 2.0, "s", against="b", ratio=4.0, target="ratio < 3").met is False
+
+
+@pytest.mark.parametrize("target", ["ratio < 3", "speed < 3", "value = 3"])
+def test_a_target_that_cannot_be_judged_is_refused(target: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Figure("a", 2.0, "s", target=target)
+
+
+def test_every_benchmark_can_be_imported() -> None:
+    for path in sorted((ROOT / "benchmarks").glob("bench_*.py")):
+        assert callable(importlib.import_module(f"benchmarks.{path.stem}").run)
