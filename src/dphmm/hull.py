@@ -1,0 +1,344 @@
+"""The sensitivity hull K: the convex hull of the differences that a policy hides.
+
+Definition 5.1, exactly and in any rank. K lives in the span of the policy's differences,
+on the integer lattice of the query; every norm is a rational number, every containment a
+comparison of integers, and a vector outside the span has an infinite norm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import factorial, inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import ConvexHull, QhullError
+
+from dphmm import kernels
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm.boundary import Boundary, boundary, planar_hull
+from dphmm.errors import ArgumentError
+from dphmm.lattice import SAFE, determinant, exact_product, largest, span_transform
+from dphmm.policy import PolicyGraph, possible_mask
+from dphmm.query import Exact, Query, exact
+
+__all__ = ["SensitivityHull", "sensitivity_hull"]
+
+
+def sensitivity_hull(
+    query: Query, policy: PolicyGraph, possible: ArrayLike | None = None
+) -> SensitivityHull:
+    """K = Conv{f(j) - f(k) : j and k linked and possible} (Definition 5.1).
+
+    >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
+    >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
+    >>> hull = sensitivity_hull(query, policy)
+    >>> hull.volume, hull.l1_sensitivity
+    (Fraction(11, 1), Fraction(5, 1))
+    >>> sensitivity_hull(query, policy, [False, True, True, False, True, False]).rank
+    1
+    """
+    if policy.n_states != query.n_states:
+        raise ArgumentError(
+            f"policy must have the {query.n_states} states of the query, got {policy.n_states}"
+        )
+    if possible is not None:
+        policy = policy.restricted_to(possible_mask(possible, query.n_states))
+    links = _unique(query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]])
+    if query.dimension == 1:
+        ends = _clique_lengths(query.points, policy)
+        return SensitivityHull.spanned_by(np.concatenate([links, ends]), query.step)
+    if query.dimension == 2:
+        corners = _clique_corners(query.points, policy)
+        return SensitivityHull.spanned_by(np.concatenate([links, corners]), query.step)
+    return _cornered(links, [query.points[clique] for clique in policy.cliques], query)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SensitivityHull:
+    """A convex body, symmetric around the origin, with corners on the query's lattice.
+
+    >>> hull = SensitivityHull.from_vertices([[1, 1], [1, -1]])
+    >>> hull.norm([2, 0]), hull.contains([1, 0]), hull.contains([1, 1])
+    (Fraction(2, 1), True, True)
+    >>> flat = SensitivityHull.from_vertices([[1, 1]])
+    >>> flat.norm([3, 3]), flat.norm([1, 0]), flat.volume
+    (Fraction(3, 1), inf, Fraction(0, 1))
+    """
+
+    step: Fraction
+    """The lattice's spacing in the units of the query."""
+    rank: int
+    """The dimension of the span, at most that of the query."""
+    transform: ObjectArray
+    """Unimodular U: v U holds the coordinates of v in the span, then zeros (see lattice)."""
+    body: Boundary
+    """The boundary in the coordinates of the span."""
+
+    @classmethod
+    def spanned_by(cls, vectors: ObjectArray, step: Exact = 1) -> SensitivityHull:
+        """The hull of some lattice vectors and their negatives; none or zeros give rank 0."""
+        rank, transform = span_transform(vectors)
+        inside = exact_product(vectors, transform[:, :rank])
+        return cls(exact(step), rank, transform, boundary(inside))
+
+    @classmethod
+    def from_vertices(cls, vertices: ArrayLike, step: Exact = 1) -> SensitivityHull:
+        """The hull of vectors in the units of the query, given by hand with their lattice."""
+        rows = np.array(vertices, dtype=object)
+        vectors = [_lattice_vector(row, exact(step)) for row in np.atleast_2d(rows)]
+        if any(entry.denominator != 1 for vector in vectors for entry in vector):
+            raise ArgumentError(f"vertices must be multiples of the step {step}")
+        return cls.spanned_by(np.array([[int(x) for x in v] for v in vectors], object), step)
+
+    @property
+    def dimension(self) -> int:
+        """The d of the query's R^d."""
+        return len(self.transform)
+
+    @cached_property
+    def lattice_vertices(self) -> ObjectArray:
+        """The corners as integer vectors."""
+        return exact_product(self.body.corners, self.basis)
+
+    @property
+    def vertices(self) -> FloatArray:
+        """The corners in the units of the query."""
+        return self.lattice_vertices.astype(np.float64) * float(self.step)
+
+    @cached_property
+    def basis(self) -> ObjectArray:
+        """(rank, d) integer rows: a basis of the lattice within the span."""
+        size = self.dimension
+        rows = self.transform.tolist()
+        sign = determinant(rows)
+        inverse = [
+            [sign * (-1) ** (i + j) * determinant(_minor(rows, j, i)) for j in range(size)]
+            for i in range(self.rank)
+        ]
+        return np.array(inverse, dtype=object).reshape(self.rank, size)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint of the body, the same on every machine and for every way to it."""
+        corners = sorted(tuple(map(int, corner)) for corner in self.lattice_vertices)
+        return hashlib.sha256(f"hull {self.dimension} {corners}".encode()).digest()
+
+    @cached_property
+    def determinants(self) -> list[int]:
+        """|det| of every boundary simplex, in the coordinates of the span."""
+        if self.rank == 2:
+            a, b = (self.body.corners[self.body.simplices[:, i]].astype(object) for i in (0, 1))
+            return list(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])
+        corners = self.body.corners
+        return [abs(determinant(corners[simplex].tolist())) for simplex in self.body.simplices]
+
+    @cached_property
+    def volume(self) -> Fraction:
+        """The d-dimensional volume in the units of the query; zero when the hull is flat."""
+        if self.rank < self.dimension:
+            return Fraction(0)
+        return Fraction(sum(self.determinants), factorial(self.rank)) * self.step**self.dimension
+
+    @cached_property
+    def l1_sensitivity(self) -> Fraction:
+        """S_f, the largest l1 norm of a difference (Definition 3.2)."""
+        return largest(np.abs(self.lattice_vertices.astype(object)).sum(axis=1)) * self.step
+
+    def mean_squared_error(self, epsilon: Exact) -> Fraction:
+        """E|z|^2 of continuous K-norm noise, exactly: (k+1)(k+2) E|U|^2 / epsilon^2.
+
+        U is uniform on K; on the cone over a boundary simplex with corners v_1..v_k the
+        expectation is (sum |v_i|^2 + |sum v_i|^2) / ((k+1)(k+2)).
+
+        >>> SensitivityHull.from_vertices([[2, 0]]).mean_squared_error(1)
+        Fraction(8, 1)
+        """
+        if exact(epsilon) <= 0:
+            raise ArgumentError(f"epsilon must be positive, got {epsilon!r}")
+        if self.rank == 0:
+            return Fraction(0)
+        cones = self.lattice_vertices.astype(object)[self.body.simplices]
+        moments = (cones**2).sum(axis=(1, 2)) + (cones.sum(axis=1) ** 2).sum(axis=1)
+        total = sum(m * d for m, d in zip(moments.tolist(), self.determinants, strict=True))
+        return Fraction(total, sum(self.determinants)) * self.step**2 / exact(epsilon) ** 2
+
+    def norm(self, vector: ArrayLike) -> Fraction | float:
+        """inf{r : v in rK} as an exact fraction, for one vector in the units of the query.
+
+        Infinite outside the span. A float means the decimal that it prints as.
+        """
+        rational = _lattice_vector(np.array(vector, dtype=object).ravel(), self.step)
+        if len(rational) != self.dimension:
+            raise ArgumentError(f"vector must have {self.dimension} entries, got {len(rational)}")
+        scale = np.lcm.reduce([entry.denominator for entry in rational], dtype=object)
+        whole = np.array([[int(entry * scale) for entry in rational]], dtype=object)
+        norm = self.lattice_norm(whole[0])
+        return norm / int(scale) if isinstance(norm, Fraction) else norm
+
+    def contains(self, vector: ArrayLike) -> bool:
+        """Whether one vector in the units of the query lies in K, its boundary included."""
+        return self.norm(vector) <= 1
+
+    def lattice_norm(self, vector: ObjectArray) -> Fraction | float:
+        """The norm of one integer vector, exactly."""
+        inside = exact_product(np.asarray(vector)[None, :], self.transform)[0]
+        if inside[self.rank :].any():
+            return inf
+        heights = np.abs(exact_product(self.body.normals, inside[: self.rank, None])[:, 0])
+        pairs = zip(heights.tolist(), self.body.offsets.tolist(), strict=True)
+        return max((Fraction(height, offset) for height, offset in pairs), default=Fraction(0))
+
+    def lattice_norms(self, vectors: ObjectArray) -> FloatArray:
+        """The norms of many integer vectors, each correctly rounded but for the last bit."""
+        inside, spanned = self._coordinates(vectors)
+        if self._fits(inside):
+            norms: FloatArray = kernels.gauge.norms(inside, self.body.normals, self.body.offsets)
+        else:
+            heights = np.abs(inside.astype(object) @ self.body.normals.astype(object).T)
+            ratios = heights / self.body.offsets.astype(object)
+            norms = ratios.astype(np.float64).max(axis=1, initial=0.0)
+        return np.where(spanned, norms, inf)
+
+    def lattice_contains(self, vectors: ObjectArray) -> Mask:
+        """Which of many integer vectors lie in K, exactly."""
+        inside, spanned = self._coordinates(vectors)
+        if self._fits(inside):
+            held: Mask = kernels.gauge.contains(inside, self.body.normals, self.body.offsets)
+        else:
+            heights = np.abs(inside.astype(object) @ self.body.normals.astype(object).T)
+            held = np.asarray(heights <= self.body.offsets, dtype=bool).all(axis=1)
+        return held & spanned
+
+    def l1_ball(self) -> SensitivityHull:
+        """The cross-polytope of the l1 sensitivity, Laplace's body (Theorem 5.1)."""
+        size = int(self.l1_sensitivity / self.step)
+        return self.spanned_by(size * np.eye(self.dimension, dtype=object), self.step)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SensitivityHull):
+            return NotImplemented
+        return self.step == other.step and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash((self.step, self.digest))
+
+    def __repr__(self) -> str:
+        return (
+            f"SensitivityHull(dimension={self.dimension}, rank={self.rank}, "
+            f"corners={len(self.body.corners)})"
+        )
+
+    def _coordinates(self, vectors: ObjectArray) -> tuple[ObjectArray, Mask]:
+        if self.rank == self.dimension:
+            return vectors, np.ones(len(vectors), dtype=bool)
+        moved = exact_product(vectors, self.transform)
+        return moved[:, : self.rank], ~(moved[:, self.rank :] != 0).any(axis=1)
+
+    def _fits(self, vectors: ObjectArray) -> bool:
+        """Whether facets times vectors stay within 64 bits."""
+        if object in (vectors.dtype, self.body.normals.dtype, self.body.offsets.dtype):
+            return False
+        return self.rank * largest(self.body.normals) * largest(vectors) < SAFE
+
+
+def _lattice_vector(vector: ObjectArray, step: Fraction) -> list[Fraction]:
+    return [exact(entry) / step for entry in vector]
+
+
+def _minor(rows: list[list[int]], row: int, column: int) -> list[list[int]]:
+    return [r[:column] + r[column + 1 :] for i, r in enumerate(rows) if i != row]
+
+
+def _unique(vectors: IntArray) -> IntArray:
+    """Each vector once; a grid repeats a few differences many times."""
+    if len(vectors) < 2:
+        return vectors
+    order = np.lexsort(vectors.T)
+    ordered = vectors[order]
+    fresh = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
+    return ordered[fresh]
+
+
+def _clique_lengths(points: IntArray, policy: PolicyGraph) -> IntArray:
+    if not len(policy.members):
+        return np.empty((0, 1), dtype=np.int64)
+    answers, starts = points[policy.members, 0], policy.offsets[:-1]
+    lengths = np.maximum.reduceat(answers, starts) - np.minimum.reduceat(answers, starts)
+    return lengths[:, None]
+
+
+def _clique_corners(points: IntArray, policy: PolicyGraph) -> ObjectArray:
+    """The corners of every clique's difference body, in the plane."""
+    if not len(policy.members):
+        return np.empty((0, 2), dtype=np.int64)
+    if int(np.ptp(points.astype(np.float64), axis=0).max()) < 2**30:
+        return kernels.planar.clique_differences(points, policy.members, policy.offsets)
+    bodies = []
+    for clique in policy.cliques:
+        ring = planar_hull(points[clique]).astype(object)
+        bodies.append((ring[:, None] - ring[None, :]).reshape(-1, 2))
+    return np.concatenate(bodies)
+
+
+def _cornered(links: IntArray, cliques: list[IntArray], query: Query) -> SensitivityHull:
+    """The hull in three and more dimensions, where Qhull proposes and integers decide.
+
+    Proposed corners give an exact hull; every difference is then held against its facets,
+    a clique by the span of its projections, and what sticks out joins the corners.
+    """
+    proposed = [_proposed_corners(links)]
+    for clique in cliques:
+        corners = _proposed_corners(clique)
+        low, high = np.triu_indices(len(corners), k=1)
+        proposed.append(_proposed_corners(corners[low] - corners[high]))
+    vectors = np.concatenate(proposed)
+    while True:
+        hull = SensitivityHull.spanned_by(vectors, query.step)
+        outside = [_sticking_out(hull, links, np.zeros_like(links))]
+        outside += [_sticking_out(hull, clique, clique) for clique in cliques]
+        missing = np.concatenate(outside)
+        if not len(missing):
+            return hull
+        vectors = np.concatenate([hull.lattice_vertices, missing])
+
+
+def _proposed_corners(points: IntArray) -> IntArray:
+    """Points that are probably the corners of their hull; all of them if there are few."""
+    points = _unique(points)
+    if len(points) <= 4 * points.shape[1]:
+        return points
+    rank, transform = span_transform(points - points[0])
+    moved = exact_product(points - points[0], transform[:, :rank]).astype(np.float64)
+    if rank < 2:
+        return points[[np.argmin(moved[:, 0]), np.argmax(moved[:, 0])]]
+    try:
+        return points[np.sort(ConvexHull(moved).vertices)]
+    except QhullError:
+        return points
+
+
+def _sticking_out(hull: SensitivityHull, heads: IntArray, tails: IntArray) -> ObjectArray:
+    """The extreme differences head - tail that lie outside a hull, one for each side passed.
+
+    For a clique heads and tails are the same points, and its extreme difference along a
+    normal is its highest point minus its lowest: no pair is ever formed.
+    """
+    if not len(heads):
+        return np.empty((0, hull.dimension), dtype=np.int64)
+    facets = exact_product(hull.transform[:, : hull.rank], hull.body.normals.T)
+    sides = np.concatenate([facets, hull.transform[:, hull.rank :]], axis=1)
+    limits = [*hull.body.offsets.tolist(), *[0] * (hull.dimension - hull.rank)]
+    heights = exact_product(heads, sides)
+    pairwise = heads is tails
+    found = []
+    for height, limit in zip(heights.T, limits, strict=True):
+        high, low = int(np.argmax(height)), int(np.argmin(height))
+        if pairwise and int(height[high]) - int(height[low]) > limit:
+            found.append(heads[high] - heads[low])
+        if not pairwise:
+            found += [heads[i] for i in (high, low) if abs(int(height[i])) > limit]
+    return _unique(np.array(found, dtype=heads.dtype).reshape(-1, hull.dimension))

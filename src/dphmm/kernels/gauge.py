@@ -1,0 +1,76 @@
+"""Norms and containment of many integer vectors, against facets |a y| <= b.
+
+The caller guarantees that no sum of products passes 2**62.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dphmm._types import FloatArray, IntArray, Mask
+
+
+@njit(cache=True)
+def norms(vectors: IntArray, normals: IntArray, offsets: IntArray) -> FloatArray:
+    """max_i |a_i y| / b_i for every row y."""
+    out = np.zeros(len(vectors))
+    for i in range(len(vectors)):
+        largest = 0.0
+        for h in range(len(offsets)):
+            total = np.int64(0)
+            for j in range(vectors.shape[1]):
+                total += normals[h, j] * vectors[i, j]
+            largest = max(largest, abs(total) / offsets[h])
+        out[i] = largest
+    return out
+
+
+@njit(cache=True)
+def contains(vectors: IntArray, normals: IntArray, offsets: IntArray) -> Mask:
+    """Whether every |a_i y| <= b_i, for every row y."""
+    out = np.ones(len(vectors), dtype=np.bool_)
+    for i in range(len(vectors)):
+        out[i] = _inside(vectors[i], normals, offsets)
+    return out
+
+
+@njit(cache=True)
+def count_neighbors(
+    ordered: IntArray, extent: IntArray, normals: IntArray, offsets: IntArray, enough: int
+) -> IntArray:
+    """How many points lie in y + K for every point y, itself included, up to `enough`.
+
+    Points are ordered by their first coordinate, so only a window of them is looked at;
+    `extent` is half the size of K's bounding box.
+    """
+    n, rank = ordered.shape
+    counts = np.zeros(n, dtype=np.int64)
+    start = 0
+    vector = np.empty(rank, dtype=np.int64)
+    for i in range(n):
+        while ordered[i, 0] - ordered[start, 0] > extent[0]:
+            start += 1
+        for j in range(start, n):
+            if ordered[j, 0] - ordered[i, 0] > extent[0] or counts[i] >= enough:
+                break
+            near = True
+            for axis in range(rank):
+                vector[axis] = ordered[j, axis] - ordered[i, axis]
+                if abs(vector[axis]) > extent[axis]:
+                    near = False
+                    break
+            if near and _inside(vector, normals, offsets):
+                counts[i] += 1
+    return counts
+
+
+@njit(cache=True)
+def _inside(vector: IntArray, normals: IntArray, offsets: IntArray) -> bool:
+    for h in range(len(offsets)):
+        total = np.int64(0)
+        for j in range(len(vector)):
+            total += normals[h, j] * vector[j]
+        if abs(total) > offsets[h]:
+            return False
+    return True

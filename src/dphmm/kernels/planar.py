@@ -1,0 +1,199 @@
+"""Exact geometry of integer points in the plane.
+
+Coordinates must differ by less than 2**31, so that a cross product of two differences fits
+64 bits; `dphmm.boundary` sends anything larger to Python integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dphmm._types import FloatArray, IntArray
+
+
+@njit(cache=True)
+def convex_hull(points: IntArray) -> IntArray:
+    """Strictly convex corners, counter-clockwise from the lexicographically smallest."""
+    survivors = _outside_octagon(points) if len(points) > 64 else points
+    keys = np.argsort(survivors[:, 1], kind="mergesort")
+    ordered = survivors[keys]
+    ordered = ordered[np.argsort(ordered[:, 0], kind="mergesort")]
+    return _monotone_chain(ordered)
+
+
+@njit(cache=True)
+def _monotone_chain(ordered: IntArray) -> IntArray:
+    n = len(ordered)
+    chain = np.empty((2 * n + 2, 2), dtype=np.int64)
+    size = 0
+    for direction in range(2):
+        floor = size + 1 if direction == 0 else size
+        for step in range(n):
+            i = step if direction == 0 else n - 1 - step
+            x, y = ordered[i, 0], ordered[i, 1]
+            if size > 0 and chain[size - 1, 0] == x and chain[size - 1, 1] == y:
+                continue
+            while size > floor:
+                ax = chain[size - 1, 0] - chain[size - 2, 0]
+                ay = chain[size - 1, 1] - chain[size - 2, 1]
+                bx = x - chain[size - 2, 0]
+                by = y - chain[size - 2, 1]
+                if ax * by - ay * bx > 0:
+                    break
+                size -= 1
+            chain[size, 0] = x
+            chain[size, 1] = y
+            size += 1
+    if size > 1 and chain[0, 0] == chain[size - 1, 0] and chain[0, 1] == chain[size - 1, 1]:
+        size -= 1
+    return chain[:size].copy()
+
+
+@njit(cache=True)
+def _outside_octagon(points: IntArray) -> IntArray:
+    """The points that are not strictly inside the hull of eight extreme points."""
+    best = np.zeros(8, dtype=np.int64)
+    record = np.full(8, np.iinfo(np.int64).min, dtype=np.int64)
+    for i in range(len(points)):
+        x, y = points[i, 0], points[i, 1]
+        for j, height in enumerate((x, -x, y, -y, x + y, -x - y, x - y, y - x)):
+            if height > record[j]:
+                record[j] = height
+                best[j] = i
+    extremes = points[best]
+    extremes = extremes[np.argsort(extremes[:, 1], kind="mergesort")]
+    ring = _monotone_chain(extremes[np.argsort(extremes[:, 0], kind="mergesort")])
+    survivors = np.empty_like(points)
+    size = 0
+    for i in range(len(points)):
+        if len(ring) < 3 or not _strictly_inside(ring, points[i, 0], points[i, 1]):
+            survivors[size] = points[i]
+            size += 1
+    return survivors[:size]
+
+
+@njit(cache=True)
+def _strictly_inside(ring: IntArray, x: int, y: int) -> bool:
+    h = len(ring)
+    for i in range(h):
+        j = i + 1 if i + 1 < h else 0
+        ax = ring[j, 0] - ring[i, 0]
+        ay = ring[j, 1] - ring[i, 1]
+        if ax * (y - ring[i, 1]) - ay * (x - ring[i, 0]) <= 0:
+            return False
+    return True
+
+
+@njit(cache=True)
+def difference_body(ring: IntArray) -> IntArray:
+    """Corners of P + (-P) for a convex P given counter-clockwise: the edges merged by angle.
+
+    Where P has parallel edges a corner is listed although the boundary is straight there.
+    """
+    h = len(ring)
+    low = 0
+    high = 0
+    for i in range(h):
+        if (ring[i, 1], ring[i, 0]) < (ring[low, 1], ring[low, 0]):
+            low = i
+        if (ring[i, 1], ring[i, 0]) > (ring[high, 1], ring[high, 0]):
+            high = i
+    body = np.empty((2 * h, 2), dtype=np.int64)
+    size = 0
+    i = 0
+    j = 0
+    while i < h or j < h:
+        p, p_next = (low + i) % h, (low + i + 1) % h
+        q, q_next = (high + j) % h, (high + j + 1) % h
+        body[size] = ring[p] - ring[q]
+        size += 1
+        ax, ay = ring[p_next, 0] - ring[p, 0], ring[p_next, 1] - ring[p, 1]
+        bx, by = ring[q, 0] - ring[q_next, 0], ring[q, 1] - ring[q_next, 1]
+        turn = ax * by - ay * bx
+        # The end of one polygon wraps to its first edge, which turns away from what is left.
+        if i < h and (j == h or turn >= 0):
+            i += 1
+            if turn == 0 and j < h:
+                j += 1
+        elif j < h:
+            j += 1
+    return body[:size].copy()
+
+
+@njit(cache=True)
+def clique_differences(points: IntArray, members: IntArray, offsets: IntArray) -> IntArray:
+    """Corners of every clique's difference body, one after the other."""
+    capacity = 64
+    corners = np.empty((capacity, 2), dtype=np.int64)
+    size = 0
+    for clique in range(len(offsets) - 1):
+        body = difference_body(convex_hull(points[members[offsets[clique] : offsets[clique + 1]]]))
+        while size + len(body) > capacity:
+            capacity *= 2
+            larger = np.empty((capacity, 2), dtype=np.int64)
+            larger[:size] = corners[:size]
+            corners = larger
+        corners[size : size + len(body)] = body
+        size += len(body)
+    return corners[:size].copy()
+
+
+@njit(cache=True)
+def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
+    """For every w: (sum of c, sum of c m) over the edges of conv(K and +-w).
+
+    K is given by its corners, counter-clockwise; c is the cross product of an edge's two
+    ends and m their |p|^2 + |q|^2 + |p + q|^2, so that c sums to twice the area and the
+    ratio is K's mean squared error at epsilon 1. Edges that w sees are replaced by its two
+    tangents, and by symmetry so are those that -w sees.
+    """
+    out = np.zeros((len(vectors), 2), dtype=ring.dtype)
+    h = len(ring)
+    for k in range(len(vectors)):
+        x, y = vectors[k]
+        for i in range(h):
+            px, py = ring[i]
+            qx, qy = ring[(i + 1) % h]
+            ex, ey = qx - px, qy - py
+            height = ex * (y - py) - ey * (x - px)
+            mirrored = ex * (-y - py) - ey * (-x - px)
+            cross = px * qy - py * qx
+            if height >= 0 and mirrored >= 0:
+                out[k, 0] += cross
+                out[k, 1] += cross * _edge_moment(px, py, qx, qy)
+            elif height < 0:
+                before = ring[(i - 1) % h]
+                after = ring[(i + 2) % h]
+                if (px - before[0]) * (y - before[1]) - (py - before[1]) * (x - before[0]) >= 0:
+                    tangent = px * y - py * x
+                    out[k, 0] += 2 * tangent
+                    out[k, 1] += 2 * tangent * _edge_moment(px, py, x, y)
+                if (after[0] - qx) * (y - qy) - (after[1] - qy) * (x - qx) >= 0:
+                    tangent = x * qy - y * qx
+                    out[k, 0] += 2 * tangent
+                    out[k, 1] += 2 * tangent * _edge_moment(x, y, qx, qy)
+    return out
+
+
+@njit(cache=True)
+def _edge_moment(px: float, py: float, qx: float, qy: float) -> float:
+    return px * px + py * py + qx * qx + qy * qy + (px + qx) ** 2 + (py + qy) ** 2
+
+
+@njit(cache=True)
+def nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
+    """For every point the nearest one of another group, the first on ties; -1 if there is none."""
+    n, dimension = points.shape
+    nearest = np.full(n, -1, dtype=np.int64)
+    for i in range(n):
+        record = np.iinfo(np.int64).max
+        for j in range(n):
+            if groups[i] != groups[j]:
+                distance = np.int64(0)
+                for axis in range(dimension):
+                    distance += (points[i, axis] - points[j, axis]) ** 2
+                if distance < record:
+                    record = distance
+                    nearest[i] = j
+    return nearest
