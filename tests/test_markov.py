@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import logsumexp
-from tests import paper
 
 from dphmm.errors import ArgumentError
 from dphmm.markov import Belief, MarkovModel
+from tests import paper
 
 REL = 1e-12
 

@@ -1,0 +1,260 @@
+"""What is believed about where a chain is.
+
+A `Belief` says which states are possible, exactly, and how probable each is. Filtering is
+two verbs, `predict` and `condition`; everything over whole sequences is those two folded
+over time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from dphmm._types import FloatArray, Mask
+from dphmm.errors import ArgumentError
+from dphmm.stochastic import (
+    LOWEST_LOG,
+    SAFE_PROBABILITY,
+    SUM_TOLERANCE,
+    add_logs,
+    checked_logs,
+    checked_vector,
+    log_product,
+)
+
+if TYPE_CHECKING:
+    from dphmm.markov import MarkovModel
+
+Start: TypeAlias = "int | ArrayLike | Belief"
+"""What is known before the first step: a state, a distribution or a belief."""
+
+
+class Belief:
+    """Which states are possible, and how probable each is, at one time.
+
+    `possible` is a mask that moves through the transition graph; it is never recomputed from
+    probabilities. A possible state may have a probability too small for a float, so
+    `probabilities` may hold a zero on it; `log_probabilities` is finite exactly on the mask.
+
+    Linear numbers are kept alone while every possible state has at least `SAFE_PROBABILITY`;
+    below that the logs are kept beside them and are what counts.
+
+    >>> belief = Belief.certain(0, 3)
+    >>> belief.possible
+    array([ True, False, False])
+    """
+
+    __slots__ = ("_logs", "possible", "probabilities")
+
+    possible: Mask
+    probabilities: FloatArray
+    _logs: FloatArray | None
+
+    def __init__(self, possible: Mask, probabilities: FloatArray, logs: FloatArray | None) -> None:
+        # Trusted: arrays that this module has just made. Users come through the constructors.
+        for name, array in (
+            ("possible", possible),
+            ("probabilities", probabilities),
+            ("_logs", logs),
+        ):
+            if array is not None:
+                array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Belief does not change; {name} cannot be set")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Belief, (self.possible, self.probabilities, self._logs)
+
+    def __repr__(self) -> str:
+        return f"Belief({self.n_states} states, {int(self.possible.sum())} possible)"
+
+    @classmethod
+    def certain(cls, state: int, n_states: int) -> Belief:
+        """The belief that the chain is in one state.
+
+        >>> Belief.certain(1, 3).probabilities
+        array([0., 1., 0.])
+        """
+        if isinstance(state, bool) or not isinstance(state, int | np.integer):
+            raise ArgumentError(f"state must be an integer, got {type(state).__name__}")
+        if not 0 <= state < n_states:
+            raise ArgumentError(f"state must be one of 0 to {n_states - 1}")
+        probabilities = np.zeros(n_states)
+        probabilities[state] = 1.0
+        return cls(probabilities > 0, probabilities, None)
+
+    @classmethod
+    def uniform(cls, n_states: int) -> Belief:
+        """The belief that every state is equally probable.
+
+        >>> Belief.uniform(4).probabilities
+        array([0.25, 0.25, 0.25, 0.25])
+        """
+        if n_states < 1:
+            raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
+        return cls(np.ones(n_states, dtype=bool), np.full(n_states, 1.0 / n_states), None)
+
+    @classmethod
+    def from_probabilities(cls, probabilities: ArrayLike) -> Belief:
+        """The belief with these probabilities; the states above zero are the possible ones.
+
+        >>> Belief.from_probabilities([0.5, 0.0, 0.5]).possible
+        array([ True, False,  True])
+        """
+        given = checked_vector(probabilities, "probabilities")
+        if np.isnan(given).any() or given.min() < 0 or given.max() == np.inf:
+            raise ArgumentError("probabilities must be finite and not negative")
+        total = float(given.sum())
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise ArgumentError(f"probabilities must sum to one, got a sum of {total!r}")
+        possible = given > 0
+        if _least(given, possible) >= SAFE_PROBABILITY:
+            return cls(possible, given / total, None)
+        with np.errstate(divide="ignore"):
+            return _normalised(possible, np.log(given))[0]
+
+    @classmethod
+    def from_log_probabilities(cls, log_probabilities: ArrayLike) -> Belief:
+        """The belief with these logs, up to a constant; the finite ones are the possible states.
+
+        >>> Belief.from_log_probabilities([-1000.0, -np.inf, -1000.0]).probabilities
+        array([0.5, 0. , 0.5])
+        """
+        given = checked_vector(log_probabilities, "log_probabilities")
+        possible = checked_logs(given, given.size, "log_probabilities") > -np.inf
+        if not possible.any():
+            raise ArgumentError("log_probabilities must leave a state possible")
+        return _normalised(possible, given)[0]
+
+    @classmethod
+    def known(cls, start: Start, n_states: int) -> Belief:
+        """The belief that `start` means: a state, a distribution, or a belief as it is.
+
+        >>> Belief.known(2, 3).probabilities
+        array([0., 0., 1.])
+        >>> Belief.known([0.5, 0.5, 0.0], 3)
+        Belief(3 states, 2 possible)
+        """
+        if isinstance(start, int | np.integer):
+            return cls.certain(int(start) if not isinstance(start, bool) else start, n_states)
+        belief = start if isinstance(start, Belief) else cls.from_probabilities(start)
+        if belief.n_states != n_states:
+            raise ArgumentError(f"start must have {n_states} states, got {belief.n_states}")
+        return belief
+
+    @property
+    def n_states(self) -> int:
+        """How many states there are."""
+        return self.possible.size
+
+    @property
+    def log_probabilities(self) -> FloatArray:
+        """The logs of the probabilities: finite on the possible states, -inf elsewhere.
+
+        >>> Belief.certain(1, 3).log_probabilities
+        array([-inf,   0., -inf])
+        """
+        if self._logs is not None:
+            return self._logs
+        logs = np.full(self.n_states, -np.inf)
+        return np.log(self.probabilities, out=logs, where=self.possible)
+
+    def predict(self, model: MarkovModel) -> Belief:
+        """The belief after one step of the model, p M (line 1 of Algorithm 2).
+
+        No possible state is lost, however improbable: where the sparse product comes near
+        underflow, that state's log-probability is summed over its predecessors by itself.
+
+        >>> from dphmm.markov import MarkovModel
+        >>> model = MarkovModel([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
+        >>> Belief.certain(0, 3).predict(model).probabilities
+        array([0.5, 0.5, 0. ])
+        """
+        if not hasattr(model, "successors"):
+            raise ArgumentError(
+                f"model must be a MarkovModel, got {type(model).__name__}; "
+                f"a time-varying model gives one with .at(time)"
+            )
+        if model.n_states != self.n_states:
+            raise ArgumentError(f"model must have {self.n_states} states, got {model.n_states}")
+        possible = model.successors(self.possible)
+        return self._moved(model._incoming, possible)
+
+    def _moved(self, incoming: sparse.csr_array, possible: Mask) -> Belief:
+        """The belief carried through a matrix whose rows are the new states."""
+        probabilities: FloatArray = incoming @ self.probabilities
+        total = float(probabilities.sum())
+        if _least(probabilities, possible) >= SAFE_PROBABILITY:
+            return Belief(possible, probabilities / total, None)
+        return _normalised(possible, log_product(incoming, self.log_probabilities, possible))[0]
+
+    def condition(self, log_likelihood: ArrayLike) -> Belief:
+        """The belief after an observation with this log-likelihood in every state (Bayes).
+
+        Minus infinity removes a state from the possible ones; no finite value does. A
+        constant added to all of them changes nothing.
+
+        >>> belief = Belief.uniform(3).condition([0.0, -1e9, -np.inf])
+        >>> belief.possible, belief.probabilities
+        (array([ True,  True, False]), array([1., 0., 0.]))
+        """
+        return self._condition(log_likelihood, "log_likelihood")[0]
+
+    def _condition(self, log_likelihood: ArrayLike, name: str) -> tuple[Belief, float]:
+        """The conditioned belief and the log-probability of the observation."""
+        given = checked_logs(log_likelihood, self.n_states, name)
+        top = float(given.max())
+        possible = self.possible
+        if given.min() == -np.inf:
+            possible = possible & (given > -np.inf)
+            if not possible.any():
+                raise ArgumentError(
+                    f"{name} must leave a state possible, got minus infinity for all of them"
+                )
+        if self._logs is None:
+            weights = np.subtract(given, top)
+            np.exp(weights, out=weights)
+            weights *= self.probabilities
+            if _least(weights, possible) >= SAFE_PROBABILITY:
+                total = float(weights.sum())
+                weights /= total
+                return Belief(possible, weights, None), top + float(np.log(total))
+        return _normalised(possible, add_logs(self.log_probabilities, given))
+
+    def mean(self, values: ArrayLike) -> FloatArray:
+        """The mean of one value, or one vector, a state under this belief.
+
+        >>> Belief.uniform(2).mean([[0.0, 1.0], [1.0, 3.0]])
+        array([0.5, 2. ])
+        """
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim == 0 or array.shape[0] != self.n_states:
+            raise ArgumentError(
+                f"values must have one row for each of {self.n_states} states, "
+                f"got shape {array.shape}"
+            )
+        return np.asarray(self.probabilities @ array)
+
+
+def _least(values: FloatArray, possible: Mask) -> float:
+    """The least value on the mask."""
+    return float(values.min() if possible.all() else values[possible].min())
+
+
+def _normalised(possible: Mask, logs: FloatArray) -> tuple[Belief, float]:
+    """The belief with these logs on the possible states, and the log of what it was divided by."""
+    peak = float(logs.max())
+    with np.errstate(over="ignore"):
+        weights = np.exp(logs - peak)
+        total = float(weights.sum())
+        log_total = peak + float(np.log(total))
+        weights /= total
+        if _least(weights, possible) >= SAFE_PROBABILITY:
+            return Belief(possible, weights, None), log_total
+        logs = np.where(possible, np.maximum(logs - log_total, LOWEST_LOG), -np.inf)
+    return Belief(possible, weights, logs), log_total
