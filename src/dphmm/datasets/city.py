@@ -17,32 +17,18 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.datasets.tracks import Trip
 from dphmm.errors import ArgumentError, require
 from dphmm.geo import Grid, LocalPlane
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["City", "Trip", "synthetic_city"]
+__all__ = ["City", "synthetic_city"]
 
 _DAY = 24 * 60
 _STREET_MINUTES = 2.0
 _FAST_ROAD_MINUTES = 0.8
-
-
-@dataclass(frozen=True, eq=False)
-class Trip:
-    """One person's states from one step to the next, from `start` (minutes since Monday 00:00)."""
-
-    person: int
-    start: int
-    step_minutes: int
-    states: IntArray = field(repr=False)
-
-    @property
-    def times(self) -> IntArray:
-        """The minute of every state."""
-        return self.start + self.step_minutes * np.arange(len(self.states), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +54,12 @@ class City:
         return len(self.states)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What trips and tables call each person, in the order of `states`."""
+        width = len(str(self.people - 1))
+        return tuple(f"{person:0{width}d}" for person in range(self.people))
+
+    @property
     def times(self) -> IntArray:
         """Minutes since Monday 00:00 of every step."""
         return self.step_minutes * np.arange(self.states.shape[1], dtype=np.int64)
@@ -87,11 +79,10 @@ class City:
                 f"start_hour and end_hour must lie in order within a day, "
                 f"got {start_hour!r}, {end_hour!r}"
             )
+        times = self.times
         return [
-            Trip(
-                person, (day + first) * self.step_minutes, self.step_minutes, row[day:][first:last]
-            )
-            for person, row in enumerate(self.states)
+            Trip(name, times[day + first : day + last], row[day + first : day + last])
+            for name, row in zip(self.names, self.states, strict=True)
             for day in range(0, len(row), steps_per_day)
         ]
 
@@ -102,7 +93,8 @@ class City:
         """
         stay = max(1, round(10 / self.step_minutes))
         found = []
-        for person, row in enumerate(self.states):
+        times = self.times
+        for name, row in zip(self.names, self.states, strict=True):
             changes = np.flatnonzero(np.diff(row))
             if len(changes) == 0:
                 continue
@@ -110,7 +102,7 @@ class City:
             firsts = changes[np.concatenate([[0], breaks + 1])]
             lasts = changes[np.concatenate([breaks, [len(changes) - 1]])] + 1
             found += [
-                Trip(person, int(a) * self.step_minutes, self.step_minutes, row[a : b + 1])
+                Trip(name, times[a : b + 1], row[a : b + 1])
                 for a, b in zip(firsts, lasts, strict=True)
             ]
         return found
@@ -118,11 +110,9 @@ class City:
     def table(self) -> pl.DataFrame:
         """The city as tracks: person, time (integer minutes), state."""
         polars = require("polars", "geo")
-        width = len(str(self.people - 1))
-        names = np.array([f"{person:0{width}d}" for person in range(self.people)])
         frame: pl.DataFrame = polars.DataFrame(
             {
-                "person": np.repeat(names, len(self.times)),
+                "person": np.repeat(np.array(self.names), len(self.times)),
                 "time": np.tile(self.times, self.people),
                 "state": self.states.ravel(),
             }
