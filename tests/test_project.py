@@ -26,9 +26,9 @@ LONGEST_FILE = 450
 LAYERS = (
     ("_types", "errors"),
     ("kernels", "lattice"),
-    ("markov", "query", "policy", "geo"),
+    ("stochastic", "belief", "inference", "markov", "chains", "query", "policy", "geo"),
     ("boundary", "hull"),
-    ("protection", "mechanisms", "ledger"),
+    ("protection", "repair", "mechanisms", "ledger"),
     ("stream", "accounting"),
     ("batch",),
     ("blowfish", "adversary", "audit", "datasets", "scenario", "evaluate"),
