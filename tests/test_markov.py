@@ -266,3 +266,90 @@ def test_a_row_within_the_tolerance_is_renormalised():
 def test_bad_arguments_are_refused(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+# Learning by counting
+
+
+@given(chains())
+@settings(max_examples=50, deadline=None)
+def test_counting_gives_the_share_of_each_move(chain):
+    model, rng = chain
+    walk = rng.integers(0, model.n_states, 30)
+    counts = np.zeros((model.n_states, model.n_states))
+    np.add.at(counts, (walk[:-1], walk[1:]), 1)
+    unseen = counts.sum(axis=1) == 0
+    counts[unseen, unseen] = 1
+    learned = MarkovModel.fit([walk], n_states=model.n_states).transition.toarray()
+    np.testing.assert_allclose(learned, counts / counts.sum(axis=1, keepdims=True), rtol=REL)
+
+
+def test_a_state_that_was_never_left_stays_put():
+    model = MarkovModel.fit([[0, 1], []], n_states=3)
+    assert model.transition.toarray().tolist() == [[0, 1, 0], [0, 1, 0], [0, 0, 1]]
+
+
+def test_smoothing_reaches_the_moves_seen_and_the_support_only():
+    support = sparse.csr_array(np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]]))
+    counts = np.array([[2, 1, 0], [0, 0, 0], [0, 0, 0]])
+    plain = MarkovModel.from_counts(counts, smoothing=1).transition.toarray()
+    assert plain.tolist() == [[0.6, 0.4, 0], [0, 1, 0], [0, 0, 1]]
+    wide = MarkovModel.from_counts(counts, smoothing=1, support=support).transition.toarray()
+    np.testing.assert_allclose(wide, [[3 / 6, 2 / 6, 1 / 6], [0, 0, 1], [0, 0, 1]], rtol=REL)
+
+
+def test_a_count_too_small_to_divide_is_still_possible():
+    model = MarkovModel.from_counts([[1e-320, 1e300], [0, 1]])
+    assert model.transition.nnz == 3
+    assert model.successors(np.array([True, False])).all()
+
+
+@pytest.mark.parametrize(
+    ("sequences", "arguments", "message"),
+    [
+        ([[0, 1], [1, 0, 7]], {}, r"sequence 1, position 2 does not$"),
+        ([[0, -1]], {}, r"sequence 0, position 1 does not$"),
+        ([[0.5, 1.0]], {}, r"must hold integers; sequence 0 has type float64"),
+        ([0, 1, 2], {}, r"sequence 0 has 0 dimensions"),
+        ([[0]], {"n_states": 0}, r"n_states must be at least 1, got 0"),
+        ([[0]], {"smoothing": -1}, r"smoothing must be finite and not negative, got -1"),
+        ([[0]], {"smoothing": np.nan}, r"smoothing must be finite and not negative, got nan"),
+        ([[0]], {"support": np.eye(3)}, r"smoothing must be positive when support is given"),
+        ([[0]], {"support": np.eye(2), "smoothing": 1}, r"support must have shape \(3, 3\)"),
+    ],
+)
+def test_bad_sequences_are_refused_without_naming_a_state(sequences, arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        MarkovModel.fit(sequences, **({"n_states": 3} | arguments))
+
+
+def test_counts_that_overflow_are_refused():
+    with pytest.raises(ArgumentError, match="counts must have finite sums"):
+        MarkovModel.from_counts([[1.7e308, 1.7e308], [0, 1]])
+
+
+# The long run
+
+
+@given(chains())
+@settings(max_examples=60, deadline=None)
+def test_a_step_does_not_change_the_stationary_belief(chain):
+    model, _ = chain
+    ring = np.roll(np.eye(model.n_states), 1, axis=1)
+    model = MarkovModel((model.transition.toarray() + ring) / 2)
+    belief = model.stationary()
+    assert belief.possible.all()
+    np.testing.assert_allclose(
+        belief.predict(model).probabilities, belief.probabilities, rtol=1e-9, atol=1e-15
+    )
+
+
+def test_states_outside_the_closed_class_are_impossible_in_the_long_run():
+    model = MarkovModel([[0.5, 0.5, 0], [0, 0, 1], [0, 1, 0]])
+    assert model.stationary().probabilities.tolist() == [0, 0.5, 0.5]
+    assert MarkovModel([[0.5, 0.5], [0, 1]]).stationary().probabilities.tolist() == [0, 1]
+
+
+def test_two_closed_classes_have_no_one_stationary_belief():
+    with pytest.raises(ArgumentError, match=r"one closed class of states .* got 2"):
+        MarkovModel(np.eye(2)).stationary()

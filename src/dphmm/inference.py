@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError
@@ -196,3 +199,37 @@ def learned(
             break
         model = model._with(maximised(model, counts))
     return model, np.array(history)
+
+
+def closed_classes(model: MarkovModel) -> list[IntArray]:
+    """The sets of states that reach each other and nothing else."""
+    n_classes, label = connected_components(model._moves, directed=True, connection="strong")
+    sources = label[row_of_entry(model.transition)]
+    leaving = np.unique(sources[sources != label[model.transition.indices]])
+    closed = np.setdiff1d(np.arange(n_classes), leaving)
+    return [np.flatnonzero(label == number) for number in closed]
+
+
+def stationary_logs(model: MarkovModel, states: IntArray) -> FloatArray:
+    """The logs, up to a constant, of the stationary distribution of one closed class.
+
+    With the first state's weight set to one, the others solve x (I - Q) = m. Elimination
+    without pivoting adds and multiplies only numbers of one sign, so nothing cancels; the
+    diagonal 1 - q is summed from the other moves for the same reason.
+    """
+    if states.size == 1:
+        return np.zeros(1)
+    inside = sparse.csr_array(model.transition[states][:, states])
+    inside.setdiag(0.0)
+    leaving = np.asarray(inside.sum(axis=1))
+    system = sparse.csc_array((sparse.diags_array(leaving) - inside).T)[1:, 1:]
+    factors = splu(
+        sparse.csc_array(system),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    rest = factors.solve(inside[[0]].toarray()[0, 1:])
+    if not np.isfinite(rest).all():
+        raise ArgumentError("transition must have a stationary distribution that floats can hold")
+    return np.concatenate([[0.0], np.log(np.maximum(rest, LEAST_PROBABILITY))])

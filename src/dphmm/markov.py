@@ -162,6 +162,25 @@ class MarkovModel(Chain):
         reached: Mask = self._incoming_pattern @ possible
         return reached
 
+    def stationary(self) -> Belief:
+        """The belief that one more step does not change, p M = p.
+
+        There is one if the chain ends in one closed class of states; the others are then
+        impossible in the long run.
+
+        >>> MarkovModel([[0.5, 0.5], [0.25, 0.75]]).stationary().probabilities.round(12)
+        array([0.33333333, 0.66666667])
+        """
+        closed = inference.closed_classes(self)
+        if len(closed) != 1:
+            raise ArgumentError(
+                f"transition must end in one closed class of states for a stationary "
+                f"distribution, got {len(closed)}"
+            )
+        logs = np.full(self.n_states, -np.inf)
+        logs[closed[0]] = inference.stationary_logs(self, closed[0])
+        return Belief.from_log_probabilities(logs)
+
     @classmethod
     def fit(
         cls,

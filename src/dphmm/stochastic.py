@@ -95,7 +95,8 @@ def row_of_entry(matrix: sparse.csr_array) -> IntArray:
 
 def row_sums(matrix: sparse.csr_array) -> FloatArray:
     """The sum of every row."""
-    return np.asarray(matrix.sum(axis=1), dtype=np.float64)
+    with np.errstate(over="ignore"):
+        return np.asarray(matrix.sum(axis=1), dtype=np.float64)
 
 
 def normalised_rows(matrix: sparse.csr_array) -> sparse.csr_array:
