@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parent.parent
 
 # The machine may be busy with other work, so neither deadlines nor slow data are failures.
-UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("short", derandomize=True, max_examples=50, **UNHURRIED)
-settings.register_profile("full", max_examples=1000, print_blob=True, **UNHURRIED)
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("short", UNHURRIED, derandomize=True, max_examples=50)
+settings.register_profile("full", UNHURRIED, max_examples=1000, print_blob=True)
 settings.load_profile("short")
 
 
