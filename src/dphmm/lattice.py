@@ -42,8 +42,17 @@ def span_transform(vectors: ObjectArray) -> tuple[int, IntArray]:
     if rank == dimension:
         return rank, np.eye(dimension, dtype=np.int64)
     saturated = _inverse_unimodular(_straighten(basis, dimension))[:rank]
-    transform = _straighten(_hermite(saturated), dimension)
+    transform = _straighten(hermite(saturated), dimension)
     return rank, transform
+
+
+def row_labels(rows: ObjectArray) -> IntArray:
+    """A number for each row, the same for equal rows."""
+    if rows.dtype != object:
+        labels: IntArray = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        return labels
+    seen: dict[tuple[int, ...], int] = {}
+    return np.array([seen.setdefault(tuple(row), len(seen)) for row in rows], dtype=np.int64)
 
 
 def determinant(matrix: list[list[int]]) -> int:
@@ -132,7 +141,7 @@ def _inverse_unimodular(transform: ObjectArray) -> list[list[int]]:
     return [[sign * entry for entry in row] for row in adjugate(rows)]
 
 
-def _hermite(basis: list[list[int]]) -> list[list[int]]:
+def hermite(basis: list[list[int]]) -> list[list[int]]:
     """The Hermite normal form of a lattice basis: one form for each lattice."""
     rows = [list(row) for row in basis]
     k = 0

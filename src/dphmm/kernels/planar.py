@@ -187,7 +187,7 @@ def nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
     n, dimension = points.shape
     nearest = np.full(n, -1, dtype=np.int64)
     for i in range(n):
-        record = np.iinfo(np.int64).max
+        record = np.int64(np.iinfo(np.int64).max)
         for j in range(n):
             if groups[i] != groups[j]:
                 distance = np.int64(0)

@@ -1,0 +1,48 @@
+"""Sums over the lattice points of a half-open parallelepiped."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dphmm._types import FloatArray, IntArray, Mask
+
+
+@njit(cache=True)
+def moments(
+    diagonal: IntArray, inverse: IntArray, volume: int, strict: Mask, epsilon: float
+) -> tuple[float, FloatArray, FloatArray]:
+    """The sums of w, w c_j and w c_i c_j, with w = exp(-epsilon sum c), over the cell's points.
+
+    A point has coordinates c = n / volume, n = x `inverse` modulo the volume, and `diagonal`
+    is the box of representatives x (the diagonal of the generators' Hermite form). A strict
+    side counts volume instead of zero.
+    """
+    rank = len(diagonal)
+    weight = 0.0
+    first = np.zeros(rank)
+    pairs = np.zeros((rank, rank))
+    x = np.zeros(rank, dtype=np.int64)
+    share = np.empty(rank)
+    for _ in range(volume):
+        total = 0.0
+        for j in range(rank):
+            n = np.int64(0)
+            for i in range(rank):
+                n = (n + x[i] * inverse[i, j]) % volume
+            share[j] = 1.0 if strict[j] and n == 0 else n / volume
+            total += share[j]
+        w = np.exp(-epsilon * total)
+        weight += w
+        for j in range(rank):
+            first[j] += w * share[j]
+            for i in range(rank):
+                pairs[i, j] += w * share[i] * share[j]
+        axis = 0
+        while axis < rank:
+            x[axis] += 1
+            if x[axis] < diagonal[axis]:
+                break
+            x[axis] = 0
+            axis += 1
+    return weight, first, pairs

@@ -1,0 +1,136 @@
+"""Where random words come from: the operating system, a secret key, or a named experiment.
+
+Every exact sampler draws from a `Words`, a stream of uniform 64-bit integers made for one
+answer and used for no other. Python and compiled samplers read the same words in the same
+order, so under the same key they give the same answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Callable
+
+import numpy as np
+
+from dphmm.errors import ArgumentError
+
+__all__ = ["KeyedRandomness", "Randomness", "SecureRandomness", "SeededRandomness"]
+
+KEY_BYTES = 32
+FIRST_WORDS = 64
+"""An answer in the plane takes about thirty words; more are made when they run out."""
+
+
+class Words:
+    """Uniform 64-bit words from a function that returns any number of leading bytes."""
+
+    __slots__ = ("_buffer", "_next", "_prefix")
+
+    def __init__(self, prefix: Callable[[int], bytes]) -> None:
+        self._prefix = prefix
+        self._buffer = _as_words(prefix(8 * FIRST_WORDS))
+        self._next = 0
+
+    def word(self) -> int:
+        """The next word."""
+        if self._next == len(self._buffer):
+            self._buffer = _as_words(self._prefix(16 * len(self._buffer)))
+        self._next += 1
+        return self._buffer[self._next - 1]
+
+    def below(self, n: int) -> int:
+        """A uniform integer in 0..n-1, exactly: words in the last, broken run are thrown away."""
+        size = 1 << 64
+        width = 1
+        while size < n:
+            size <<= 64
+            width += 1
+        limit = size - size % n
+        while True:
+            value = self.word()
+            for _ in range(width - 1):
+                value = value << 64 | self.word()
+            if value < limit:
+                return value % n
+
+
+class Randomness(ABC):
+    """A source that gives each answer its own words."""
+
+    private: bool = True
+    """Whether what is written with it may be called private."""
+
+    @abstractmethod
+    def words(self, context: tuple[bytes, ...], state: int) -> Words:
+        """Fresh words for an answer with this public context, given by this state."""
+
+
+class SecureRandomness(Randomness):
+    """The operating system's secure source: every call is independent of every other."""
+
+    def words(self, context: tuple[bytes, ...], state: int) -> Words:
+        """Words that depend on nothing."""
+        held = bytearray()
+
+        def prefix(size: int) -> bytes:
+            held.extend(os.urandom(size - len(held)))
+            return bytes(held)
+
+        return Words(prefix)
+
+
+class KeyedRandomness(Randomness):
+    """A pseudo-random function, SHAKE-256, of a secret key and all that decides the answer.
+
+    The same question repeats its answer; any other question gets unrelated noise.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        if not isinstance(key, bytes) or len(key) != KEY_BYTES:
+            # The key itself is a secret: say what it is, never what it holds.
+            size = len(key) if isinstance(key, bytes) else type(key).__name__
+            raise ArgumentError(f"key must be {KEY_BYTES} bytes, got {size}")
+        self._key = key
+
+    def words(self, context: tuple[bytes, ...], state: int) -> Words:
+        """The words of this question."""
+        sponge = hashlib.shake_256(encoded((b"dphmm noise 1", self._key, *context, b"%d" % state)))
+        return Words(sponge.digest)
+
+    def __repr__(self) -> str:
+        return "KeyedRandomness(key=<secret>)"
+
+
+class SeededRandomness(Randomness):
+    """A repeatable generator for experiments; what it writes is marked as not private."""
+
+    private = False
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def words(self, context: tuple[bytes, ...], state: int) -> Words:
+        """The generator's next words."""
+        held = bytearray()
+
+        def prefix(size: int) -> bytes:
+            held.extend(self._rng.bytes(size - len(held)))
+            return bytes(held)
+
+        return Words(prefix)
+
+
+def encoded(fields: tuple[bytes, ...]) -> bytes:
+    """The fields one after the other, each behind its length, so that no two lists agree."""
+    return b"".join(len(field).to_bytes(8, "big") + field for field in fields)
+
+
+def _as_words(data: bytes) -> array[int]:
+    words = array("Q", data)
+    if sys.byteorder == "big":
+        words.byteswap()
+    return words
