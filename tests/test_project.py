@@ -39,7 +39,19 @@ LAYERS = (
 LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
 HEAVY = frozenset(
-    "click fastapi matplotlib networkx numba polars psycopg pyproj pyspark tqdm uvicorn".split()
+    [
+        "click",
+        "fastapi",
+        "matplotlib",
+        "networkx",
+        "numba",
+        "polars",
+        "psycopg",
+        "pyproj",
+        "pyspark",
+        "tqdm",
+        "uvicorn",
+    ]
 )
 
 # Written in two halves, so that this file does not name them.
