@@ -66,11 +66,12 @@ def planar_hull(points: ObjectArray) -> ObjectArray:
 
 
 def _polygon(ring: ObjectArray) -> Boundary:
-    following = np.roll(ring, -1, axis=0)
     half = len(ring) // 2
-    edges = (following - ring).astype(object)
+    # Corners fit 64 bits, their differences may not.
+    wide = ring.astype(object)
+    edges = np.roll(wide, -1, axis=0) - wide
     normals, offsets = [], []
-    for (ex, ey), (x, y) in zip(edges[:half], ring[:half].astype(object), strict=True):
+    for (ex, ey), (x, y) in zip(edges[:half], wide[:half], strict=True):
         *normal, offset = primitive([int(ey), -int(ex), int(ey) * int(x) - int(ex) * int(y)])
         normals.append(normal)
         offsets.append(offset)

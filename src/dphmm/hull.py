@@ -90,8 +90,9 @@ class SensitivityHull:
         """The hull of vectors in the units of the query, given by hand with their lattice."""
         rows = np.array(vertices, dtype=object)
         vectors = [_lattice_vector(row, exact(step)) for row in np.atleast_2d(rows)]
-        if any(entry.denominator != 1 for vector in vectors for entry in vector):
-            raise ArgumentError(f"vertices must be multiples of the step {step}")
+        for row, vector in zip(np.atleast_2d(rows).tolist(), vectors, strict=True):
+            if any(entry.denominator != 1 for entry in vector):
+                raise ArgumentError(f"vertices must be multiples of the step {step}, got {row!r}")
         return cls.spanned_by(np.array([[int(x) for x in v] for v in vectors], object), step)
 
     @property

@@ -86,7 +86,8 @@ class PolicyGraph:
         reach = exact(radius) / query.step
         if reach < 0:
             raise ArgumentError(f"radius must not be negative, got {radius!r}")
-        limit = floor(reach**2)
+        # No squared distance on the lattice passes this, and floats still hold its root.
+        limit = min(floor(reach**2), 2**130)
         shifted = (query.points - query.points.min(axis=0)).astype(np.float64)
         # The tree only proposes; its slack covers every rounding of a 63-bit coordinate.
         slack = 1.0 + 1e-9 * sqrt(limit) + 2.0**-50 * float(shifted.max())

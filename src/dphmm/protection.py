@@ -13,7 +13,7 @@ from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.lattice import SAFE, exact_product, largest
+from dphmm.lattice import SAFE, exact_product, largest, row_labels
 from dphmm.policy import PolicyGraph, possible_mask
 from dphmm.query import Query
 
@@ -95,10 +95,10 @@ def unprotected(
 
 def count_hidden(points: IntArray, hull: SensitivityHull, enough: int) -> IntArray:
     """For each point the number of points in it plus K, itself included, up to `enough`."""
-    moved = exact_product(points, hull.transform)
-    _, cosets = np.unique(moved[:, hull.rank :], axis=0, return_inverse=True)
+    # Only differences count; from the first point they are short even for far-away answers.
+    moved = exact_product(points - points[0], hull.transform)
     counts = np.zeros(len(points), dtype=np.int64)
-    for members in _groups(cosets.ravel()):
+    for members in _groups(row_labels(moved[:, hull.rank :])):
         counts[members] = _count_spanned(moved[members, : hull.rank], hull, enough)
     return counts
 

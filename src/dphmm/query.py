@@ -106,7 +106,8 @@ class Query:
     def nearest_state(self, lattice: IntArray, possible: Mask | None = None) -> int:
         """The state whose point is nearest to a lattice point; ties go to the lowest number."""
         states = np.arange(self.n_states) if possible is None else np.flatnonzero(possible)
-        apart = np.abs(self.points[states] - np.asarray(lattice)).astype(object)
+        # Noise may carry the point anywhere, so the difference need not fit 64 bits.
+        apart = self.points[states].astype(object) - np.asarray(lattice, dtype=object)
         return int(states[np.argmin((apart**2).sum(axis=1))])
 
     def __repr__(self) -> str:
@@ -139,13 +140,23 @@ def _on_lattice(answers: np.ndarray[Any, Any], step: Fraction) -> IntArray:
                 f"values must be finite, got a non-finite answer for state {bad[0]} "
                 f"({len(bad)} in all)"
             )
-        scaled = np.rint(floats * step.denominator / step.numerator)
-    # Compared as integers: -2**63 has no absolute value in 64 bits, and 2**62 is exact as a float.
-    if int(scaled.max()) >= LATTICE_LIMIT or int(scaled.min()) <= -LATTICE_LIMIT:
+        scaled = _in_steps(floats, step)
+    # Compared without abs(): -2**63 has no absolute value in 64 bits; 2**62 is exact as a float.
+    if scaled.max() >= LATTICE_LIMIT or scaled.min() <= -LATTICE_LIMIT:
         raise ArgumentError(
             f"step must keep answers below 2**62 lattice steps, got {step}; use a larger step"
         )
     return scaled.astype(np.int64)
+
+
+def _in_steps(answers: FloatArray, step: Fraction) -> FloatArray:
+    try:
+        up, down = float(step.denominator), float(step.numerator)
+    except OverflowError:
+        raise ArgumentError("step must be a quotient of numbers below 1e308") from None
+    with np.errstate(over="ignore"):
+        steps: FloatArray = np.rint(answers * up / down)
+    return steps
 
 
 def _frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

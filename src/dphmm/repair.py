@@ -28,7 +28,7 @@ from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.errors import ArgumentError, ExposureError, TooLargeError
 from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.lattice import exact_product, largest, span_transform
+from dphmm.lattice import exact_product, largest, row_labels, span_transform
 from dphmm.policy import PolicyGraph, possible_mask
 from dphmm.protection import count_hidden
 from dphmm.query import Query
@@ -102,9 +102,9 @@ def added_edges(
                     f"(the first is state {alone[0]}); add edges for them"
                 )
         elif method == "optimal":
-            _link_optimally(repair)
+            _link_optimally(repair, _checked_partners(repair, partners))
         else:
-            _link_greedily(repair, method, partners or {})
+            _link_greedily(repair, method, _checked_partners(repair, partners))
         if full_rank:
             _link_until_spanned(repair, method)
     return np.array(repair.edges, dtype=np.int64).reshape(-1, 2)
@@ -129,14 +129,16 @@ class _Repair:
         return self.hull if self.body_of is None else self.body_of(self.hull)
 
     def exposed(self) -> IntArray:
-        return self.states[count_hidden(self.points, self.body, 2) == 1]
+        alone: IntArray = self.states[count_hidden(self.points, self.body, 2) == 1]
+        return alone
 
     def is_exposed(self, state: int) -> bool:
         return int(self.body.lattice_contains(self.differences(state)).sum()) == 1
 
     def differences(self, state: int) -> IntArray:
         """From one state to every possible state, in the order of `states`."""
-        return self.points - self.query.points[state]
+        vectors: IntArray = self.points - self.query.points[state]
+        return vectors
 
     def link(self, a: int, b: int) -> None:
         self.edges.append((int(a), int(b)))
@@ -151,38 +153,50 @@ def _extended(hull: SensitivityHull, vector: IntArray) -> SensitivityHull:
     )
 
 
+def _checked_partners(repair: _Repair, partners: Mapping[int, int] | None) -> dict[int, int]:
+    """The user's choices whose two states are possible."""
+    n_states = len(repair.possible)
+    for state, partner in (partners or {}).items():
+        if state == partner or not (0 <= state < n_states and 0 <= partner < n_states):
+            raise ArgumentError(
+                f"partners must join two different states 0..{n_states - 1}, "
+                f"got {state!r}: {partner!r}"
+            )
+    return {
+        int(state): int(partner)
+        for state, partner in (partners or {}).items()
+        if repair.possible[state] and repair.possible[partner]
+    }
+
+
 def _link_greedily(repair: _Repair, method: RepairMethod, partners: Mapping[int, int]) -> None:
     # A larger hull never exposes anyone, so one pass in order meets every exposed state.
     for state in repair.exposed():
         if not repair.is_exposed(state):
             continue
-        partner = partners.get(int(state), -1)
-        if partner == state or not (0 <= partner < len(repair.possible) or partner == -1):
-            raise ArgumentError(
-                f"partners must be other states 0..{len(repair.possible) - 1}, got {partner!r}"
-            )
-        if partner == -1 or not repair.possible[partner]:
+        partner = partners.get(int(state))
+        if partner is None:
             others = repair.states != state
-            partner = repair.states[others][
-                _best(repair, repair.differences(state)[others], method)
-            ]
-        repair.link(int(state), int(partner))
+            best = _best(repair, repair.differences(state)[others], method)
+            partner = repair.states[others][best]
+        repair.link(state, partner)
 
 
 def _link_until_spanned(repair: _Repair, method: RepairMethod) -> None:
     """Candidates are, for each state, the nearest one that the hull tells apart from it."""
     wanted, _ = span_transform(repair.points - repair.points[0])
     while repair.body.rank < wanted:
-        moved = exact_product(repair.points, repair.hull.transform[:, repair.hull.rank :])
-        _, cosets = np.unique(moved, axis=0, return_inverse=True)
-        nearest = _nearest_elsewhere(repair.points, cosets.ravel())
+        beyond = repair.hull.transform[:, repair.hull.rank :]
+        cosets = row_labels(exact_product(repair.points - repair.points[0], beyond))
+        nearest = _nearest_elsewhere(repair.points, cosets)
         best = _best(repair, repair.points[nearest] - repair.points, method)
         repair.link(*sorted((int(repair.states[best]), int(repair.states[nearest[best]]))))
 
 
 def _nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
     if largest(points) < 2**29:
-        return kernels.planar.nearest_elsewhere(points, groups)
+        found: IntArray = kernels.planar.nearest_elsewhere(points, groups)
+        return found
     wide = points.astype(object)
     nearest = []
     for point, group in zip(wide, groups, strict=True):
@@ -210,9 +224,9 @@ def _best_of_all(repair: _Repair, vectors: ObjectArray, method: RepairMethod) ->
     lengths = (vectors.astype(object) ** 2).sum(axis=1)
     best, record = -1, None
     for number in sorted(range(len(vectors)), key=lambda i: (lengths[i], i)):
-        if record is not None and method != "min_area":
-            if 2 * lengths[number] * repair.query.step**2 > record:
-                break
+        least = 0 if method == "min_area" else 2 * lengths[number] * repair.query.step**2
+        if record is not None and least > record:
+            break
         hull = _extended(repair.hull, vectors[number])
         body = hull if repair.body_of is None else repair.body_of(hull)
         score = body.volume if method == "min_area" else body.mean_squared_error(1)
@@ -224,9 +238,14 @@ def _best_of_all(repair: _Repair, vectors: ObjectArray, method: RepairMethod) ->
 def _best_in_plane(hull: SensitivityHull, vectors: IntArray, method: RepairMethod) -> int:
     """Tangents instead of hulls: floats propose, and near ties are settled in integers."""
     ring = hull.body.corners
-    moments = kernels.planar.extended_moments(ring.astype(np.float64), vectors.astype(np.float64))
-    scores = moments[:, 0] if method == "min_area" else moments[:, 1] / moments[:, 0]
-    close = np.flatnonzero(scores <= scores.min() * (1 + 1e-9))
+    close = np.arange(len(vectors))
+    # Below 2**25 every cross product is a whole float, so only the sums, all positive, round.
+    if max(largest(ring), largest(vectors)) < 2**25:
+        moments = kernels.planar.extended_moments(
+            ring.astype(np.float64), vectors.astype(np.float64)
+        )
+        scores = moments[:, 0] if method == "min_area" else moments[:, 1] / moments[:, 0]
+        close = np.flatnonzero(scores <= scores.min() * (1 + 1e-9))
     if len(close) == 1:
         return int(close[0])
     settle = kernels.planar.extended_moments.py_func
@@ -237,10 +256,10 @@ def _best_in_plane(hull: SensitivityHull, vectors: IntArray, method: RepairMetho
     return int(close[min(range(len(close)), key=lambda i: (exact_scores[i], close[i]))])
 
 
-def _link_optimally(repair: _Repair) -> None:
-    """Branch and bound over one partner for each exposed state."""
+def _link_optimally(repair: _Repair, partners: Mapping[int, int]) -> None:
+    """Branch and bound over one partner for each exposed state that the user gave none."""
     exposed = [int(state) for state in repair.exposed()]
-    choices = [_choices(repair, state) for state in exposed]
+    choices = [_choices(repair, state, partners.get(state)) for state in exposed]
     count = prod(len(choice) for choice in choices)
     if count > MAX_ASSIGNMENTS:
         raise TooLargeError(
@@ -276,12 +295,12 @@ def _link_optimally(repair: _Repair) -> None:
             repair.link(a, b)
 
 
-def _choices(repair: _Repair, state: int) -> list[tuple[int, int]]:
+def _choices(repair: _Repair, state: int, wanted: int | None) -> list[tuple[int, int]]:
     """(squared length, partner), shortest first, one partner for each difference."""
     lengths = (repair.differences(state).astype(object) ** 2).sum(axis=1)
     options: dict[tuple[int, ...], tuple[int, int]] = {}
     for partner, length in zip(repair.states.tolist(), lengths, strict=True):
-        if partner != state:
+        if partner != state and wanted in (None, partner):
             point = tuple(repair.query.points[partner].tolist())
             options.setdefault(point, (int(length), partner))
     return sorted(options.values())
