@@ -26,10 +26,10 @@ LONGEST_FILE = 450
 # "dphmm" is the package itself, the public surface.
 LAYERS = (
     ("_types", "errors"),
-    ("kernels", "lattice"),
+    ("kernels", "lattice", "randomness"),
     ("stochastic", "belief", "inference", "markov", "chains", "query", "policy", "geo"),
     ("boundary", "hull"),
-    ("protection", "repair", "mechanisms", "ledger"),
+    ("protection", "repair", "shapes", "mechanisms", "ledger"),
     ("stream", "accounting"),
     ("batch",),
     ("blowfish", "adversary", "audit", "datasets", "scenario", "evaluate"),
