@@ -150,10 +150,11 @@ class Grid:
         if east.size == 0:
             raise ArgumentError("x must hold at least one point, got none")
         cell = cell_km * 1000
-        cells = np.stack([_floor(north / cell), _floor(east / cell)], axis=-1).reshape(-1, 2)
-        visited = np.unique(cells, axis=0)
-        corner = visited.min(axis=0)
-        return cls(cell_km, visited - corner, (float(corner[1] * cell), float(corner[0] * cell)))
+        origin = (float(_floor(east.min() / cell) * cell), float(_floor(north.min() / cell) * cell))
+        row_col = _cells(east, north, cell_km, origin).reshape(-1, 2)
+        # Rounding may put a point on the border of the first cell a hair outside of it.
+        visited = np.unique(np.maximum(row_col, 0), axis=0)
+        return cls(cell_km, visited, origin)
 
     @classmethod
     def rectangle(cls, rows: int, columns: int, cell_km: float) -> Grid:
@@ -205,8 +206,7 @@ class Grid:
         """
         east, north = _pair(x, y, "x", "y")
         rows, columns = self.shape
-        column = _floor((east - self.origin[0]) / (self.cell_km * 1000))
-        row = _floor((north - self.origin[1]) / (self.cell_km * 1000))
+        row, column = np.moveaxis(_cells(east, north, self.cell_km, self.origin), -1, 0)
         inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
         code = np.where(inside, row * columns + column, -1)
         state = np.minimum(np.searchsorted(self._codes, code), self.n_states - 1)
@@ -222,6 +222,14 @@ class Grid:
 def _check_cell(cell_km: float) -> None:
     if not 0.001 <= cell_km <= 10_000:
         raise ArgumentError(f"cell_km must be kilometres in 0.001..10000, got {cell_km!r}")
+
+
+def _cells(
+    east: FloatArray, north: FloatArray, cell_km: float, origin: tuple[float, float]
+) -> IntArray:
+    """The (row, column) of the cell that each point lies in."""
+    size = cell_km * 1000
+    return np.stack([_floor((north - origin[1]) / size), _floor((east - origin[0]) / size)], -1)
 
 
 def _floor(cells: FloatArray) -> IntArray:
