@@ -35,7 +35,8 @@ def boundary(vectors: ObjectArray) -> Boundary:
     """The boundary of the body spanned by integer vectors of full rank."""
     rank = vectors.shape[1]
     if rank == 0:
-        return _fitted(np.zeros((1, 0)), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0))
+        none = np.zeros((0, 0), dtype=np.int64)
+        return Boundary(np.zeros((1, 0), dtype=np.int64), none, none, none.ravel())
     if rank == 1:
         end = largest(vectors)
         return _fitted([[-end], [end]], [[0], [1]], [[1]], [end])

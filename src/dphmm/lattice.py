@@ -34,12 +34,12 @@ def span_transform(vectors: ObjectArray) -> tuple[int, IntArray]:
 
     The first k entries of `v @ U` are the coordinates of v in a basis of the lattice
     Z^d within the span, and v lies in the span exactly if the other entries are zero. U
-    depends on the span alone, and is the identity when the vectors span everything.
+    depends on the span alone, and is the identity when they span everything or nothing.
     """
     dimension = vectors.shape[1]
     basis = _echelon(vectors)
     rank = len(basis)
-    if rank == dimension:
+    if rank in (0, dimension):
         return rank, np.eye(dimension, dtype=np.int64)
     saturated = _inverse_unimodular(_straighten(basis, dimension))[:rank]
     transform = _straighten(hermite(saturated), dimension)
