@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -226,31 +225,41 @@ def _read_csv(
 
 
 def _split(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line.replace("\0", "�")], delimiter=separator), [""])
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return []
 
 
 def _fields(lines: pl.DataFrame, separator: str, width: int) -> pl.DataFrame:
     """Columns field_0.. of every line, and whether it had as many as the header."""
     polars = require("polars", "geo")
     line = polars.col("line")
-    quoted = lines["line"].str.contains('"', literal=True)
-    if quoted.any():
-        # Quoted separators are rare: such lines take the standard library's slower way.
-        repaired = [
-            separator.join(re.sub(f"[{separator}\x1f]", " ", part) for part in _split(t, separator))
-            for t in lines.filter(quoted)["line"]
-        ]
-        lines = lines.with_columns(line.scatter(quoted.arg_true(), repaired))
-    split = lines.select(
+    separators = line.str.count_matches(separator, literal=True)
+    odd = line.str.count_matches('"', literal=True) % 2 == 1
+    intricate = (separators != width - 1) | line.str.contains('""', literal=True) | odd
+    lines = _unquoted(lines, intricate, separator)
+    return lines.select(
         "number",
         "source",
-        (
-            (line.str.count_matches(separator, literal=True) == width - 1)
-            & ~line.str.contains("\0", literal=True)
-        ).alias("whole"),
+        ((separators == width - 1) & ~line.str.contains("\0", literal=True)).alias("whole"),
         line.str.split_exact(separator, width).alias("fields"),
     ).unnest("fields")
-    return split
+
+
+def _unquoted(lines: pl.DataFrame, intricate: pl.Expr, separator: str) -> pl.DataFrame:
+    """The lines without quotation marks; a separator between two of them becomes a space."""
+    polars = require("polars", "geo")
+    line = polars.col("line")
+    quoted = line.str.contains('"', literal=True)
+    # Only marks around something difficult take the standard library's slower way.
+    slow = lines.filter(quoted & intricate).select("number", "line")
+    fields = [_split(text, separator) for text in slow["line"]]
+    plain = [separator.join(part.replace(separator, " ") for part in row) for row in fields]
+    repaired = slow.select("number", polars.Series("plain", plain, dtype=polars.String))
+    return lines.join(repaired, on="number", how="left", maintain_order="left").with_columns(
+        polars.coalesce("plain", line.str.replace_all('"', "", literal=True)).alias("line")
+    )
 
 
 def _read_parquet(
