@@ -31,7 +31,7 @@ def cases(draw, max_states=4, max_steps=5):
     start = rng.random(n) * (rng.random(n) < 0.7)
     start[rng.integers(n)] = 1.0
     start /= start.sum()
-    spread = draw(st.sampled_from([1.0, 10.0, 200.0]))
+    spread = draw(st.sampled_from([1.0, 10.0, 200.0, 4000.0]))
     rows = []
     for state in model.sample(steps, rng=rng, start=start):
         row = -spread * rng.random(n)
@@ -241,6 +241,19 @@ def test_an_observation_far_from_the_belief_does_not_lose_the_smoother():
     # The far ends differ by thousands of nats, more than a float can hold.
     gap = belief.log_probabilities[belief.possible]
     assert gap.max() - gap.min() > 1000
+
+
+def test_a_huge_later_observation_leaves_every_state_possible():
+    rows = [[0.0, 0.0], [0.0, -1.7e308], [0.0, -1.7e308], [0.0, -1.7e308]]
+    for belief in MarkovModel(np.eye(2)).smooth(rows, start=[0.5, 0.5]):
+        assert belief.possible.all()
+        assert np.isfinite(belief.log_probabilities).all()
+
+
+def test_the_most_likely_path_never_enters_a_state_that_no_move_leads_to():
+    model = MarkovModel([[0.5, 0, 0.5]] * 3)
+    tempting = [[-9.0, 0.0, -8.0]] * 3
+    assert model.decode(tempting, start=0)[1].tolist() == [2, 2, 2]
 
 
 # Bad input

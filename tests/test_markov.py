@@ -350,6 +350,12 @@ def test_states_outside_the_closed_class_are_impossible_in_the_long_run():
     assert MarkovModel([[0.5, 0.5], [0, 1]]).stationary().probabilities.tolist() == [0, 1]
 
 
+def test_states_that_are_almost_never_left_keep_their_share():
+    # One minus a move of 2**-60 is one in floats, so 1 - q must not be computed that way.
+    model = MarkovModel([[1.0, 2.0**-60], [2.0**-61, 1.0]])
+    np.testing.assert_allclose(model.stationary().probabilities, [1 / 3, 2 / 3], rtol=REL)
+
+
 def test_two_closed_classes_have_no_one_stationary_belief():
     with pytest.raises(ArgumentError, match=r"one closed class of states .* got 2"):
         MarkovModel(np.eye(2)).stationary()

@@ -192,9 +192,8 @@ class SecondOrderModel(MarkovModel):
         keys = np.unique(np.concatenate(keyed))
         ends = np.setdiff1d(keys, sources)
         stay = (ends % n_states) * (n_states + 1)
-        loops = np.setdiff1d(stay, np.concatenate([sources, ends]))
-        sources = np.concatenate([sources, ends, loops])
-        targets = np.concatenate([targets, stay, loops])
+        sources = np.concatenate([sources, ends])
+        targets = np.concatenate([targets, stay])
         keys = np.unique(np.concatenate([keys, stay]))
         counts = counted_moves(
             np.searchsorted(keys, sources), np.searchsorted(keys, targets), keys.size
