@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.chains import SecondOrderModel, TimeVaryingModel
@@ -39,7 +39,6 @@ def test_a_chain_of_one_model_is_that_model():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.integers(3, 40))
-@settings(max_examples=60, deadline=None)
 def test_pairs_only_follow_pairs_that_they_meet(seed, n, length):
     rng = np.random.default_rng(seed)
     sequences = [rng.integers(0, n, length), rng.integers(0, n, 2)]
@@ -55,7 +54,6 @@ def test_pairs_only_follow_pairs_that_they_meet(seed, n, length):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4))
-@settings(max_examples=40, deadline=None)
 def test_a_belief_over_pairs_sums_to_a_belief_over_states(seed, n):
     rng = np.random.default_rng(seed)
     model = SecondOrderModel.fit([rng.integers(0, n, 40)], n_states=n)
@@ -89,7 +87,6 @@ def test_a_scheduled_chain_survives_pickling():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(2, 5))
-@settings(max_examples=60, deadline=None)
 def test_a_time_varying_filter_and_smoother_agree_with_every_sequence(seed, n, steps):
     rng = np.random.default_rng(seed)
     chain = TimeVaryingModel([random_model(rng, n) for _ in range(3)])

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import ArgumentError
@@ -92,7 +92,6 @@ def test_a_later_observation_says_what_an_earlier_state_was():
 
 
 @given(cases(max_states=6, max_steps=12))
-@settings(max_examples=60, deadline=None)
 def test_the_last_smoothed_belief_is_the_last_filtered_one(case):
     model, start, rows = case
     last, smooth = model.filter(rows, start=start)[-1], model.smooth(rows, start=start)[-1]
@@ -101,7 +100,6 @@ def test_the_last_smoothed_belief_is_the_last_filtered_one(case):
 
 
 @given(cases(max_states=6, max_steps=12))
-@settings(max_examples=60, deadline=None)
 def test_one_step_at_a_time_is_the_filter(case):
     model, start, rows = case
     belief = Belief.known(start, model.n_states)
@@ -112,7 +110,6 @@ def test_one_step_at_a_time_is_the_filter(case):
 
 
 @given(st.lists(cases(max_states=3), min_size=1, max_size=1), st.sampled_from([0.0, 0.5]))
-@settings(max_examples=40, deadline=None)
 def test_em_never_falls_and_keeps_the_possible_moves(batch, smoothing):
     (model, start, rows) = batch[0]
     learned = model.fit_em(
@@ -128,7 +125,6 @@ def test_em_never_falls_and_keeps_the_possible_moves(batch, smoothing):
 
 
 @given(cases(max_states=6))
-@settings(max_examples=40, deadline=None)
 def test_a_sampled_walk_takes_only_possible_moves(case):
     model, start, _ = case
     walk = model.sample(50, rng=np.random.default_rng(0), start=start)
@@ -141,7 +137,6 @@ def test_a_sampled_walk_takes_only_possible_moves(case):
 
 
 @given(cases())
-@settings(max_examples=150, deadline=None)
 def test_filter_and_smoother_agree_with_every_sequence(case):
     model, start, rows = case
     smoothed = model.smooth(rows, start=start)
@@ -159,7 +154,6 @@ def test_filter_and_smoother_agree_with_every_sequence(case):
 
 
 @given(cases())
-@settings(max_examples=100, deadline=None)
 def test_score_and_path_agree_with_every_sequence(case):
     model, start, rows = case
     paths, logs = enumerate_paths(model, start, rows)
@@ -173,7 +167,6 @@ def test_score_and_path_agree_with_every_sequence(case):
 
 
 @given(cases(max_states=3, max_steps=4))
-@settings(max_examples=80, deadline=None)
 def test_one_em_step_agrees_with_counting_over_every_sequence(case):
     model, start, rows = case
     transition, n = model.transition.toarray(), model.n_states

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import logsumexp
@@ -58,7 +58,6 @@ def test_the_running_example_reaches_the_possible_sets_of_the_paper():
 
 
 @given(chains(tiny=True), st.integers(1, 30), st.sampled_from([1.0, 50.0, 1000.0, 1e6]))
-@settings(max_examples=100, deadline=None)
 def test_a_belief_sums_to_one_on_exactly_its_possible_states(chain, steps, spread):
     model, rng = chain
     pattern = model.transition.toarray() > 0
@@ -80,7 +79,6 @@ def test_a_belief_sums_to_one_on_exactly_its_possible_states(chain, steps, sprea
 
 
 @given(chains(), st.floats(-1e6, 1e6))
-@settings(max_examples=50, deadline=None)
 def test_a_constant_added_to_the_likelihood_changes_nothing(chain, constant):
     model, rng = chain
     log_likelihood = -rng.random(model.n_states)
@@ -91,7 +89,6 @@ def test_a_constant_added_to_the_likelihood_changes_nothing(chain, constant):
 
 
 @given(chains(tiny=True))
-@settings(max_examples=50, deadline=None)
 def test_making_a_model_from_its_own_transition_changes_no_bit(chain):
     model, _ = chain
     again = MarkovModel(model.transition)
@@ -100,7 +97,6 @@ def test_making_a_model_from_its_own_transition_changes_no_bit(chain):
 
 
 @given(chains())
-@settings(max_examples=50, deadline=None)
 def test_successors_of_a_union_are_the_union_of_successors(chain):
     model, rng = chain
     one, other = rng.random((2, model.n_states)) < 0.5
@@ -138,7 +134,6 @@ def log_step(logs, transition):
 
 
 @given(chains(tiny=True), st.sampled_from([1.0, 300.0, 5000.0]))
-@settings(max_examples=100, deadline=None)
 def test_the_filter_agrees_with_dense_logs_near_and_below_underflow(chain, spread):
     model, rng = chain
     dense = model.transition.toarray()
@@ -272,7 +267,6 @@ def test_bad_arguments_are_refused(make, message):
 
 
 @given(chains())
-@settings(max_examples=50, deadline=None)
 def test_counting_gives_the_share_of_each_move(chain):
     model, rng = chain
     walk = rng.integers(0, model.n_states, 30)
@@ -332,7 +326,6 @@ def test_counts_that_overflow_are_refused():
 
 
 @given(chains())
-@settings(max_examples=60, deadline=None)
 def test_a_step_does_not_change_the_stationary_belief(chain):
     model, _ = chain
     ring = np.roll(np.eye(model.n_states), 1, axis=1)
