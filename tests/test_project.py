@@ -30,7 +30,7 @@ LAYERS = (
     ("stochastic", "belief", "inference", "markov", "chains", "query", "policy", "geo"),
     ("boundary", "hull"),
     ("protection", "repair", "shapes", "mechanisms", "ledger"),
-    ("stream", "accounting"),
+    ("plan", "stream", "snapshot", "accounting"),
     ("batch",),
     ("blowfish", "adversary", "audit", "datasets", "scenario", "evaluate"),
     ("dphmm",),

@@ -1,3 +1,69 @@
 """Private release of what a Markov chain is doing, under a policy drawn as a graph."""
 
+from dphmm.belief import Belief
+from dphmm.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.errors import (
+    ArgumentError,
+    BudgetError,
+    CollapsedAnswersWarning,
+    DataError,
+    DphmmError,
+    ExposureError,
+    GeometryError,
+    MissingExtraError,
+    ScenarioError,
+    StoreError,
+    TooLargeError,
+)
+from dphmm.hull import SensitivityHull, sensitivity_hull
+from dphmm.ledger import Entry, Ledger, as_epsilon
+from dphmm.markov import MarkovModel
+from dphmm.mechanisms import Mechanism
+from dphmm.plan import Plan
+from dphmm.policy import PolicyGraph
+from dphmm.protection import degree_of_protection, exposed, is_protectable, unprotected
+from dphmm.query import Query
+from dphmm.repair import added_edges, protect
+from dphmm.shapes import enlarged
+from dphmm.snapshot import restore, snapshot
+from dphmm.stream import Release, Stream
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentError",
+    "Belief",
+    "BudgetError",
+    "CollapsedAnswersWarning",
+    "DataError",
+    "DphmmError",
+    "Entry",
+    "ExposureError",
+    "GeometryError",
+    "Ledger",
+    "MarkovModel",
+    "Mechanism",
+    "MissingExtraError",
+    "Plan",
+    "PolicyGraph",
+    "Query",
+    "Release",
+    "ScenarioError",
+    "SecondOrderModel",
+    "SensitivityHull",
+    "StoreError",
+    "Stream",
+    "TimeVaryingModel",
+    "TooLargeError",
+    "added_edges",
+    "as_epsilon",
+    "degree_of_protection",
+    "enlarged",
+    "exposed",
+    "is_protectable",
+    "protect",
+    "restore",
+    "sensitivity_hull",
+    "snapshot",
+    "unprotected",
+]

@@ -67,8 +67,12 @@ class Belief:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Belief does not change; {name} cannot be set")
 
+    def arrays(self) -> tuple[Mask, FloatArray, FloatArray | None]:
+        """What the belief is made of: `Belief(*arrays)` is the same to the last bit."""
+        return self.possible, self.probabilities, self._logs
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return Belief, (self.possible, self.probabilities, self._logs)
+        return Belief, self.arrays()
 
     def __repr__(self) -> str:
         return f"Belief({self.n_states} states, {int(self.possible.sum())} possible)"

@@ -211,7 +211,7 @@ class SensitivityHull:
             held: Mask = kernels.gauge.contains(inside, self.body.normals, self.body.offsets)
         else:
             heights = np.abs(inside.astype(object) @ self.body.normals.astype(object).T)
-            held = np.asarray(heights <= self.body.offsets, dtype=bool).all(axis=1)
+            held = np.all(np.asarray(heights <= self.body.offsets, dtype=bool), axis=1)
         return held & spanned
 
     def l1_ball(self) -> SensitivityHull:

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from math import exp, inf, log, log1p
+from math import exp, log, log1p
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import kernels
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.errors import ArgumentError, GeometryError
 from dphmm.hull import SensitivityHull
-from dphmm.lattice import adjugate, determinant, exact_product, hermite, largest
+from dphmm.lattice import adjugate, determinant, exact_product, hermite
 from dphmm.query import Query
 from dphmm.randomness import Randomness, SecureRandomness, Words
 from dphmm.shapes import enlarged
@@ -82,7 +82,7 @@ class Mechanism:
         A state that is not possible is answered as the possible one with the nearest answer.
         """
         if possible is not None and not possible[state]:
-            state = self.query.nearest_state(self.query.points[state], possible)
+            (state,) = self.query.nearest_states([state], possible)
         source = SecureRandomness() if randomness is None else randomness
         words = source.words((*context, *self.law), state)
         noise = fan_of(self.body).draw(self.epsilon, words)
@@ -99,7 +99,7 @@ class Mechanism:
         Minus infinity exactly where the answer lies outside the state's span.
         """
         norms = self.body.lattice_norms(np.asarray(answer) - self.query.points)
-        return -float(self.epsilon) * norms
+        return np.multiply(norms, -float(self.epsilon), out=norms)
 
     def log_probability(self, answer: ArrayLike) -> FloatArray:
         """The logarithm of P(answer | s) for every state."""
@@ -258,7 +258,8 @@ def _check_facets(body: SensitivityHull) -> None:
     if (np.abs(heights) > shape.offsets).any():
         raise GeometryError("a facet of a hull cuts off a corner; nothing was released")
     on_facet = np.concatenate([heights == shape.offsets, heights == -shape.offsets], axis=1)
-    if not on_facet[shape.simplices].all(axis=1).any(axis=1).all():
+    held = np.all(on_facet[shape.simplices], axis=1)
+    if not np.any(held, axis=1).all():
         raise GeometryError("a boundary simplex is in no facet; nothing was released")
     if body.rank > 1:
         ridges: dict[tuple[int, ...], int] = {}

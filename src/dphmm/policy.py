@@ -8,7 +8,7 @@ so a complete policy over 100,000 states is one list of 100,000 members.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor, sqrt
@@ -69,10 +69,10 @@ class PolicyGraph:
         return cls(n_states, cliques=[np.arange(n_states)])
 
     @classmethod
-    def by_category(cls, labels: Sequence[Hashable] | ArrayLike) -> PolicyGraph:
+    def by_category(cls, labels: Iterable[Hashable]) -> PolicyGraph:
         """States with the same label must look alike: G_categ, disjoint cliques."""
         categories: dict[Hashable, list[int]] = {}
-        names = list(labels)  # type: ignore[arg-type]
+        names = list(labels)
         for state, label in enumerate(names):
             categories.setdefault(label, []).append(state)
         return cls(len(names), cliques=categories.values())

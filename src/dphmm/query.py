@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.errors import ArgumentError, CollapsedAnswersWarning
 
@@ -103,12 +104,15 @@ class Query:
         """Lattice vectors in the units of the answers."""
         return np.asarray(lattice, dtype=np.float64) * float(self.step)
 
-    def nearest_state(self, lattice: IntArray, possible: Mask | None = None) -> int:
-        """The state whose point is nearest to a lattice point; ties go to the lowest number."""
-        states = np.arange(self.n_states) if possible is None else np.flatnonzero(possible)
-        # Noise may carry the point anywhere, so the difference need not fit 64 bits.
-        apart = self.points[states].astype(object) - np.asarray(lattice, dtype=object)
-        return int(states[np.argmin((apart**2).sum(axis=1))])
+    def nearest_states(self, states: ArrayLike, possible: Mask) -> IntArray:
+        """For each state the possible one with the nearest point; ties go to the lowest."""
+        candidates = np.flatnonzero(possible)
+        points, among = self.points[np.asarray(states, dtype=np.int64)], self.points[candidates]
+        if max(abs(int(self.points.max())), abs(int(self.points.min()))) < 2**29:
+            return candidates[kernels.distance.nearest_among(points, among)]
+        wide = among.astype(object)
+        closest = [np.argmin(((wide - point) ** 2).sum(axis=1)) for point in points.astype(object)]
+        return candidates[np.array(closest, dtype=np.int64)]
 
     def __repr__(self) -> str:
         return f"Query(n_states={self.n_states}, dimension={self.dimension}, step={self.step})"

@@ -195,7 +195,7 @@ def _link_until_spanned(repair: _Repair, method: RepairMethod) -> None:
 
 def _nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
     if largest(points) < 2**29:
-        found: IntArray = kernels.planar.nearest_elsewhere(points, groups)
+        found: IntArray = kernels.distance.nearest_elsewhere(points, groups)
         return found
     wide = points.astype(object)
     nearest = []

@@ -179,21 +179,3 @@ def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
 @njit(cache=True)
 def _edge_moment(px: float, py: float, qx: float, qy: float) -> float:
     return px * px + py * py + qx * qx + qy * qy + (px + qx) ** 2 + (py + qy) ** 2
-
-
-@njit(cache=True)
-def nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
-    """For every point the nearest one of another group, the first on ties; -1 if there is none."""
-    n, dimension = points.shape
-    nearest = np.full(n, -1, dtype=np.int64)
-    for i in range(n):
-        record = np.int64(np.iinfo(np.int64).max)
-        for j in range(n):
-            if groups[i] != groups[j]:
-                distance = np.int64(0)
-                for axis in range(dimension):
-                    distance += (points[i, axis] - points[j, axis]) ** 2
-                if distance < record:
-                    record = distance
-                    nearest[i] = j
-    return nearest
