@@ -132,7 +132,7 @@ def test_equal_answers_that_share_a_point_do_not_warn():
 def test_a_step_that_overflows_is_refused(values, step):
     with pytest.raises(ArgumentError, match=r"step must keep answers below 2\*\*62 lattice steps"):
         Query(values, step=step)
-    with pytest.raises(ArgumentError, match="values must hold|step must|values must"):
+    with pytest.raises(ArgumentError, match="step must keep answers below"):
         Query(np.array(values, dtype=object) * 4, step=step)
 
 

@@ -83,8 +83,8 @@ def unprotected(
     would ask for nothing.) With the policy's own hull the first half always holds.
     """
     mask = possible_mask(possible, query.n_states)
+    body = _body(query, policy, mask, hull)
     graph = policy.restricted_to(mask)
-    body = sensitivity_hull(query, graph) if hull is None else hull
     edges = graph.edges
     told_apart = edges[
         ~body.lattice_contains(query.points[edges[:, 0]] - query.points[edges[:, 1]])
@@ -106,15 +106,21 @@ def count_hidden(points: IntArray, hull: SensitivityHull, enough: int) -> IntArr
 def _counts(
     query: Query, policy: PolicyGraph, mask: Mask, hull: SensitivityHull | None, enough: int
 ) -> IntArray:
+    counts = np.zeros(query.n_states, dtype=np.int64)
+    counts[mask] = count_hidden(query.points[mask], _body(query, policy, mask, hull), enough)
+    return counts
+
+
+def _body(
+    query: Query, policy: PolicyGraph, mask: Mask, hull: SensitivityHull | None
+) -> SensitivityHull:
     body = sensitivity_hull(query, policy, mask) if hull is None else hull
     if body.dimension != query.dimension or body.step != query.step:
         raise ArgumentError(
             f"hull must live on the query's lattice ({query.dimension} dimensions, "
             f"step {query.step}), got {body.dimension} dimensions, step {body.step}"
         )
-    counts = np.zeros(query.n_states, dtype=np.int64)
-    counts[mask] = count_hidden(query.points[mask], body, enough)
-    return counts
+    return body
 
 
 def _groups(labels: IntArray) -> list[IntArray]:
