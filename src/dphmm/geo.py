@@ -92,7 +92,7 @@ class LocalPlane:
 
         A point farther out than the antipode (20,000 km) counts as lying on its rim.
         """
-        east, north = _pair(x, y, "x", "y")
+        east, north = (np.clip(a, -_FARTHEST, _FARTHEST) for a in _pair(x, y, "x", "y"))
         shrink = np.minimum(1.0, 2.0e7 / np.maximum(np.hypot(east, north), 1.0))
         longitude, latitude = _projection(self.latitude, self.longitude)(
             east * shrink, north * shrink, inverse=True
