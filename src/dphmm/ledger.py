@@ -34,7 +34,7 @@ def as_epsilon(epsilon: Exact) -> Fraction:
     if isinstance(epsilon, (float, np.floating)):
         if not isfinite(epsilon):
             raise ArgumentError(f"epsilon must be finite, got {epsilon!r}")
-        used = Fraction(floor(float(epsilon) * 2**16), 2**16)
+        used = Fraction(floor(Fraction(float(epsilon)) * 2**16), 2**16)
     else:
         used = exact(epsilon)
     if used <= 0:

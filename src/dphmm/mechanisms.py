@@ -25,8 +25,8 @@ from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.errors import ArgumentError, GeometryError
 from dphmm.hull import SensitivityHull
-from dphmm.lattice import adjugate, determinant, exact_product, hermite
-from dphmm.query import Query
+from dphmm.lattice import adjugate, determinant, exact_product, hermite, largest
+from dphmm.query import LATTICE_LIMIT, Query
 from dphmm.randomness import Randomness, SecureRandomness, Words
 from dphmm.shapes import enlarged
 
@@ -44,6 +44,11 @@ def body_for(
     `isotropic` is K-norm noise under another name: transforming K and back changes nothing.
     """
     bodies = {"knorm": None, "isotropic": None, "laplace": SensitivityHull.l1_ball}
+    if mechanism == "reference_knorm":
+        raise ArgumentError(
+            "mechanism must be knorm, laplace or isotropic, got 'reference_knorm', which is for "
+            "tests and plots: the last bits of its floats tell linked states apart"
+        )
     if mechanism not in bodies:
         raise ArgumentError(f"mechanism must be knorm, laplace or isotropic, got {mechanism!r}")
     if shape not in ("hull", "enlarged"):
@@ -81,12 +86,15 @@ class Mechanism:
 
         A state that is not possible is answered as the possible one with the nearest answer.
         """
+        if not 0 <= state < self.query.n_states:
+            raise ArgumentError(f"state must be one of the {self.query.n_states} states")
         if possible is not None and not possible[state]:
             (state,) = self.query.nearest_states([state], possible)
         source = SecureRandomness() if randomness is None else randomness
         words = source.words((*context, *self.law), state)
         noise = fan_of(self.body).draw(self.epsilon, words)
-        return np.array([int(p) + n for p, n in zip(self.query.points[state], noise, strict=True)])
+        point = self.query.points[state].tolist()
+        return lattice_vector([p + n for p, n in zip(point, noise, strict=True)])
 
     @property
     def law(self) -> tuple[bytes, ...]:
@@ -98,7 +106,7 @@ class Mechanism:
 
         Minus infinity exactly where the answer lies outside the state's span.
         """
-        norms = self.body.lattice_norms(np.asarray(answer) - self.query.points)
+        norms = self.body.lattice_norms(lattice_vector(answer) - self.query.points)
         return np.multiply(norms, -float(self.epsilon), out=norms)
 
     def log_probability(self, answer: ArrayLike) -> FloatArray:
@@ -131,6 +139,17 @@ class Mechanism:
             return log(total) - rank * log(epsilon), error
         mass, second = fan_of(body).sums(epsilon)
         return log(mass) - rank * log1p(-exp(-epsilon)), second / mass
+
+
+def lattice_vector(entries: ArrayLike) -> IntArray:
+    """Integers as an array: 64-bit if their differences from a query's points fit, else Python's.
+
+    NumPy left alone would make floats of integers beyond 63 bits.
+    """
+    vector = np.array(entries, dtype=object)
+    if not all(isinstance(entry, (int, np.integer)) for entry in vector.flat):
+        raise ArgumentError("answer must be integers on the query's lattice")
+    return vector.astype(np.int64) if largest(vector) < LATTICE_LIMIT else vector
 
 
 @dataclass(frozen=True)
@@ -255,20 +274,19 @@ def _check_facets(body: SensitivityHull) -> None:
     """Every facet supports K, every simplex lies in one, every ridge belongs to two."""
     shape = body.body
     heights = exact_product(shape.corners, shape.normals.T)
-    if (np.abs(heights) > shape.offsets).any():
+    if (shape.offsets <= 0).any() or (np.abs(heights) > shape.offsets).any():
         raise GeometryError("a facet of a hull cuts off a corner; nothing was released")
     on_facet = np.concatenate([heights == shape.offsets, heights == -shape.offsets], axis=1)
     held = np.all(on_facet[shape.simplices], axis=1)
     if not np.any(held, axis=1).all():
         raise GeometryError("a boundary simplex is in no facet; nothing was released")
-    if body.rank > 1:
-        ridges: dict[tuple[int, ...], int] = {}
-        for simplex in np.sort(shape.simplices, axis=1).tolist():
-            for i in range(body.rank):
-                ridge = tuple(simplex[:i] + simplex[i + 1 :])
-                ridges[ridge] = ridges.get(ridge, 0) + 1
-        if set(ridges.values()) != {2}:
-            raise GeometryError("the boundary of a hull is not closed; nothing was released")
+    ridges: dict[tuple[int, ...], int] = {}
+    for simplex in np.sort(shape.simplices, axis=1).tolist():
+        for i in range(body.rank):
+            ridge = tuple(simplex[:i] + simplex[i + 1 :])
+            ridges[ridge] = ridges.get(ridge, 0) + 1
+    if set(ridges.values()) != {2}:
+        raise GeometryError("the boundary of a hull is not closed; nothing was released")
 
 
 def _bernoulli_exp(numerator: int, denominator: int, words: Words) -> bool:
@@ -277,6 +295,8 @@ def _bernoulli_exp(numerator: int, denominator: int, words: Words) -> bool:
         if not _bernoulli_exp(1, 1, words):
             return False
         numerator -= denominator
+    if numerator == 0:
+        return True
     k = 1
     while words.below(k * denominator) < numerator:
         k += 1
