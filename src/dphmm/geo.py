@@ -153,7 +153,9 @@ class Grid:
         origin = (float(_floor(east.min() / cell) * cell), float(_floor(north.min() / cell) * cell))
         row_col = _cells(east, north, cell_km, origin).reshape(-1, 2)
         # Rounding may put a point on the border of the first cell a hair outside of it.
-        visited = np.unique(np.maximum(row_col, 0), axis=0)
+        row, column = np.maximum(row_col, 0).T
+        columns = int(column.max()) + 1
+        visited = np.stack(np.divmod(np.unique(row * columns + column), columns), axis=-1)
         return cls(cell_km, visited, origin)
 
     @classmethod
