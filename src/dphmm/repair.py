@@ -89,8 +89,8 @@ def added_edges(
             f"method must be nearest, min_area, min_error or optimal, got {method!r}"
         )
     mask = possible_mask(possible, query.n_states)
+    repair = _Repair(query, mask, sensitivity_hull(query, policy, mask), hull)
     graph = policy.restricted_to(mask)
-    repair = _Repair(query, mask, sensitivity_hull(query, graph), hull)
     if len(repair.states) > 1:
         if isinstance(partners, PolicyGraph):
             for low, high in partners.restricted_to(mask).edges:

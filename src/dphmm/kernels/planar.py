@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from dphmm._types import FloatArray, IntArray
 
@@ -176,6 +177,7 @@ def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
     return out
 
 
-@njit(cache=True)
+# Not compiled when called from Python, so that big integers pass through unharmed.
+@register_jitable
 def _edge_moment(px: float, py: float, qx: float, qy: float) -> float:
     return px * px + py * py + qx * qx + qy * qy + (px + qx) ** 2 + (py + qy) ** 2
