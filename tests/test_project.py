@@ -29,7 +29,7 @@ LAYERS = (
     ("kernels", "lattice", "randomness"),
     ("stochastic", "belief", "inference", "markov", "chains", "query", "policy", "geo"),
     ("boundary", "hull"),
-    ("protection", "repair", "shapes", "mechanisms", "reference", "ledger"),
+    ("protection", "repair", "shapes", "fan", "mechanisms", "reference", "ledger"),
     ("plan", "stream", "snapshot", "accounting"),
     ("batch",),
     ("blowfish", "adversary", "audit", "datasets", "scenario", "evaluate"),

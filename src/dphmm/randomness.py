@@ -21,8 +21,8 @@ from dphmm.errors import ArgumentError
 __all__ = ["KeyedRandomness", "Randomness", "SecureRandomness", "SeededRandomness"]
 
 KEY_BYTES = 32
-FIRST_WORDS = 64
-"""An answer in the plane takes about thirty words; more are made when they run out."""
+FIRST_WORDS = 51
+"""Three blocks of SHAKE-256; an answer in the plane takes about thirty, more are made if needed."""
 
 
 class Words:
@@ -35,6 +35,10 @@ class Words:
         self._buffer = _as_words(prefix(8 * FIRST_WORDS))
         self._next = 0
 
+    def leading(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """The words made so far, for a compiled sampler that starts from the first."""
+        return np.frombuffer(self._buffer, dtype=np.uint64)
+
     def word(self) -> int:
         """The next word."""
         if self._next == len(self._buffer):
@@ -44,6 +48,8 @@ class Words:
 
     def below(self, n: int) -> int:
         """A uniform integer in 0..n-1, exactly: words in the last, broken run are thrown away."""
+        if n == 1:
+            return 0
         size = 1 << 64
         width = 1
         while size < n:
