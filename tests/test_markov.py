@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import logsumexp
 
+from dphmm import kernels
 from dphmm.errors import ArgumentError
 from dphmm.markov import Belief, MarkovModel
 from tests import paper
@@ -145,6 +147,36 @@ def test_the_filter_agrees_with_dense_logs_near_and_below_underflow(chain, sprea
         belief, logs = belief.condition(log_likelihood), logs + log_likelihood
         logs = logs - logsumexp(logs)
         np.testing.assert_allclose(belief.log_probabilities, logs, rtol=1e-9, atol=1e-9)
+
+
+def exact(scaled, level):
+    """A wide number as a fraction."""
+    return 0 if level == np.inf else Fraction(float(scaled)) / 2 ** (512 * int(level))
+
+
+@given(chains(tiny=True), st.integers(0, 6))
+def test_wide_products_and_sums_agree_with_fractions(chain, depth):
+    model, rng = chain
+    n = model.n_states
+    wide = np.stack([2.0 ** rng.integers(-256, 256, n), rng.integers(0, depth + 1, n) * 1.0])
+    impossible = rng.random(n) < 0.2
+    wide[:, impossible] = [[0.0], [np.inf]]
+    incoming = model._incoming
+    result, probabilities = np.empty((2, n)), np.empty(n)
+    kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, wide, result)
+    values = [exact(*number) for number in wide.T]
+    dense = incoming.toarray()
+    products = [sum(Fraction(m) * v for m, v in zip(row, values, strict=True)) for row in dense]
+    for number, product in zip(result.T, products, strict=True):
+        assert abs(exact(*number) - product) <= product * Fraction(REL)
+        assert number[1] == np.inf or number[0] >= 2.0**-256
+    if impossible.all():
+        return
+    kernels.chain.normalise(result, probabilities)
+    for number, product in zip(result.T, products, strict=True):
+        share = product / sum(products)
+        assert abs(exact(*number) - share) <= share * Fraction(REL)
+    assert probabilities.sum() == pytest.approx(1, rel=REL)
 
 
 def strip(length=40):

@@ -13,20 +13,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from dphmm import kernels
 from dphmm._types import FloatArray, Mask
 from dphmm.errors import ArgumentError
 from dphmm.stochastic import (
-    LOWEST_LOG,
     SAFE_PROBABILITY,
     SUM_TOLERANCE,
-    add_logs,
     checked_logs,
     checked_vector,
-    log_product,
 )
 
 if TYPE_CHECKING:
     from dphmm.markov import MarkovModel
+
+LEVEL = 512 * np.log(2.0)
+"""One level of a wide number, in nats."""
+
+LOWEST_FACTOR = -1e15
+"""A log-likelihood ratio below this counts as this: possible, and beyond any comparison."""
 
 Start: TypeAlias = "int | ArrayLike | Belief"
 """What is known before the first step: a state, a distribution or a belief."""
@@ -39,26 +43,26 @@ class Belief:
     probabilities. A possible state may have a probability too small for a float, so
     `probabilities` may hold a zero on it; `log_probabilities` is finite exactly on the mask.
 
-    Linear numbers are kept alone while every possible state has at least `SAFE_PROBABILITY`;
-    below that the logs are kept beside them and are what counts.
+    Plain floats are kept alone while every possible state has at least `SAFE_PROBABILITY`;
+    below that wide numbers (see `kernels.chain`) are kept beside them and are what counts.
 
     >>> belief = Belief.certain(0, 3)
     >>> belief.possible
     array([ True, False, False])
     """
 
-    __slots__ = ("_logs", "possible", "probabilities")
+    __slots__ = ("_wide", "possible", "probabilities")
 
     possible: Mask
     probabilities: FloatArray
-    _logs: FloatArray | None
+    _wide: FloatArray | None
 
-    def __init__(self, possible: Mask, probabilities: FloatArray, logs: FloatArray | None) -> None:
+    def __init__(self, possible: Mask, probabilities: FloatArray, wide: FloatArray | None) -> None:
         # Trusted: arrays that this module has just made. Users come through the constructors.
         for name, array in (
             ("possible", possible),
             ("probabilities", probabilities),
-            ("_logs", logs),
+            ("_wide", wide),
         ):
             if array is not None:
                 array.setflags(write=False)
@@ -69,7 +73,7 @@ class Belief:
 
     def arrays(self) -> tuple[Mask, FloatArray, FloatArray | None]:
         """What the belief is made of: `Belief(*arrays)` is the same to the last bit."""
-        return self.possible, self.probabilities, self._logs
+        return self.possible, self.probabilities, self._wide
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Belief, self.arrays()
@@ -120,7 +124,7 @@ class Belief:
         if _least(given, possible) >= SAFE_PROBABILITY:
             return cls(possible, given / total, None)
         with np.errstate(divide="ignore"):
-            return _normalised(possible, np.log(given))[0]
+            return _from_logs(possible, np.log(given))
 
     @classmethod
     def from_log_probabilities(cls, log_probabilities: ArrayLike) -> Belief:
@@ -133,7 +137,7 @@ class Belief:
         possible = checked_logs(given, given.size, "log_probabilities") > -np.inf
         if not possible.any():
             raise ArgumentError("log_probabilities must leave a state possible")
-        return _normalised(possible, given)[0]
+        return _from_logs(possible, given)
 
     @classmethod
     def known(cls, start: Start, n_states: int) -> Belief:
@@ -163,16 +167,19 @@ class Belief:
         >>> Belief.certain(1, 3).log_probabilities
         array([-inf,   0., -inf])
         """
-        if self._logs is not None:
-            return self._logs
         logs = np.full(self.n_states, -np.inf)
-        return np.log(self.probabilities, out=logs, where=self.possible)
+        if self._wide is None:
+            return np.log(self.probabilities, out=logs, where=self.possible)
+        scaled, levels = self._wide
+        np.log(scaled, out=logs, where=self.possible)
+        np.subtract(logs, levels * LEVEL, out=logs, where=self.possible)
+        return logs
 
     def predict(self, model: MarkovModel) -> Belief:
         """The belief after one step of the model, p M (line 1 of Algorithm 2).
 
         No possible state is lost, however improbable: where the sparse product comes near
-        underflow, that state's log-probability is summed over its predecessors by itself.
+        underflow, it is taken in wide numbers, each state's at its own scale.
 
         >>> from dphmm.markov import MarkovModel
         >>> model = MarkovModel([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
@@ -191,11 +198,28 @@ class Belief:
 
     def _moved(self, incoming: sparse.csr_array, possible: Mask) -> Belief:
         """The belief carried through a matrix whose rows are the new states."""
-        probabilities: FloatArray = incoming @ self.probabilities
-        total = float(probabilities.sum())
-        if _least(probabilities, possible) >= SAFE_PROBABILITY:
-            return Belief(possible, probabilities / total, None)
-        return _normalised(possible, log_product(incoming, self.log_probabilities, possible))[0]
+        if self._wide is None:
+            probabilities: FloatArray = incoming @ self.probabilities
+            if _least(probabilities, possible) >= SAFE_PROBABILITY:
+                probabilities /= float(probabilities.sum())
+                return Belief(possible, probabilities, None)
+        result = np.empty((2, possible.size))
+        kernels.chain.step(
+            incoming.indptr, incoming.indices, incoming.data, self._widened(), result
+        )
+        return _normalised(possible, result)[0]
+
+    def _widened(self) -> FloatArray:
+        """The probabilities as wide numbers: a float and a level for every state."""
+        if self._wide is not None:
+            return self._wide
+        small = self.probabilities < 2.0**-256
+        wide = np.empty((2, self.n_states))
+        np.multiply(self.probabilities, np.where(small, 2.0**512, 1.0), out=wide[0])
+        wide[1] = np.where(self.possible, small, np.inf)
+        # Numba would compile the kernel once more for arrays that can be written to.
+        wide.setflags(write=False)
+        return wide
 
     def condition(self, log_likelihood: ArrayLike) -> Belief:
         """The belief after an observation with this log-likelihood in every state (Bayes).
@@ -220,15 +244,20 @@ class Belief:
                 raise ArgumentError(
                     f"{name} must leave a state possible, got minus infinity for all of them"
                 )
-        if self._logs is None:
-            weights = np.subtract(given, top)
+        if self._wide is None:
+            weights = _difference(given, top)
             np.exp(weights, out=weights)
             weights *= self.probabilities
             if _least(weights, possible) >= SAFE_PROBABILITY:
                 total = float(weights.sum())
                 weights /= total
                 return Belief(possible, weights, None), top + float(np.log(total))
-        return _normalised(possible, add_logs(self.log_probabilities, given))
+        if not possible.all():
+            top = float(given[possible].max())
+        scaled, levels = self._widened()
+        wide = _weighed(scaled, levels, _difference(given, top), possible)
+        belief, log_total = _normalised(possible, wide)
+        return belief, top + log_total
 
     def mean(self, values: ArrayLike) -> FloatArray:
         """The mean of one value, or one vector, a state under this belief.
@@ -250,15 +279,34 @@ def _least(values: FloatArray, possible: Mask) -> float:
     return float(values.min() if possible.all() else values[possible].min())
 
 
-def _normalised(possible: Mask, logs: FloatArray) -> tuple[Belief, float]:
-    """The belief with these logs on the possible states, and the log of what it was divided by."""
-    peak = float(logs.max())
+def _difference(logs: FloatArray, top: float) -> FloatArray:
     with np.errstate(over="ignore"):
-        weights = np.exp(logs - peak)
-        total = float(weights.sum())
-        log_total = peak + float(np.log(total))
-        weights /= total
-        if _least(weights, possible) >= SAFE_PROBABILITY:
-            return Belief(possible, weights, None), log_total
-        logs = np.where(possible, np.maximum(logs - log_total, LOWEST_LOG), -np.inf)
-    return Belief(possible, weights, logs), log_total
+        return logs - top
+
+
+def _from_logs(possible: Mask, logs: FloatArray) -> Belief:
+    """The belief with these logs, up to a constant."""
+    logs = _difference(logs, float(logs.max()))
+    probabilities = np.exp(logs)
+    if _least(probabilities, possible) >= SAFE_PROBABILITY:
+        return Belief(possible, probabilities / float(probabilities.sum()), None)
+    zeros = np.zeros(logs.size)
+    return _normalised(possible, _weighed(zeros + 1, zeros, logs, possible))[0]
+
+
+def _weighed(
+    scaled: FloatArray, levels: FloatArray, log_factor: FloatArray, possible: Mask
+) -> FloatArray:
+    """Wide numbers times exp(log_factor), with zero off the mask."""
+    log_factor = np.clip(log_factor, LOWEST_FACTOR, 0.0)
+    steps = np.floor(log_factor / -LEVEL)
+    factor = np.exp(log_factor + steps * LEVEL)
+    factor *= scaled
+    return np.stack([factor, np.where(possible, levels + steps, np.inf)])
+
+
+def _normalised(possible: Mask, wide: FloatArray) -> tuple[Belief, float]:
+    """The belief with these wide numbers, and the log of what they were divided by."""
+    probabilities = np.empty(possible.size)
+    log_total, least = kernels.chain.normalise(wide, probabilities)
+    return Belief(possible, probabilities, wide if least < SAFE_PROBABILITY else None), log_total

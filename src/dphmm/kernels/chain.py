@@ -1,0 +1,133 @@
+"""Probabilities beyond the range of floats: a float times a power of 2**-512.
+
+A wide number is a pair (scaled, level) that stands for scaled * 2**(-512 level), with scaled
+between 2**-256 and 2**256 and the level a whole number kept as a float. Zero, an impossible
+state, has level infinity. Products and sums of wide numbers need no logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dphmm._types import FloatArray, IntArray
+
+UP = 2.0**512
+DOWN = 2.0**-512
+LOW = 2.0**-256
+HIGH = 2.0**256
+
+
+@njit(cache=True)
+def step(
+    indptr: IntArray, indices: IntArray, data: FloatArray, wide: FloatArray, result: FloatArray
+) -> None:
+    """The product of a sparse matrix and a wide vector, row by row.
+
+    Each row is summed at the level of its largest terms; what lies two levels below the sum is
+    less than 2**-512 of it.
+    """
+    scaled, levels = wide[0], wide[1]
+    for row in range(result.shape[1]):
+        first, last = indptr[row], indptr[row + 1]
+        # Neighbours are mostly at one level, so that is tried first.
+        base = levels[indices[first]] if first < last else np.inf
+        total = 0.0
+        for entry in range(first, last):
+            column = indices[entry]
+            if levels[column] != base:
+                total = 0.0
+                break
+            total += data[entry] * scaled[column]
+        if total < LOW:
+            base, total = mixed(first, last, indices, data, scaled, levels)
+        result[0, row] = total
+        result[1, row] = base
+
+
+@njit(cache=True)
+def mixed(
+    first: int,
+    last: int,
+    indices: IntArray,
+    data: FloatArray,
+    scaled: FloatArray,
+    levels: FloatArray,
+) -> tuple[float, float]:
+    """The level and the sum of one row whose terms are at several levels."""
+    base = np.inf
+    for entry in range(first, last):
+        base = min(base, levels[indices[entry]])
+    while base < np.inf:
+        total = 0.0
+        for entry in range(first, last):
+            column = indices[entry]
+            below = levels[column] - base
+            if below == 0.0:
+                total += data[entry] * scaled[column]
+            elif below == 1.0:
+                total += data[entry] * scaled[column] * DOWN
+            elif below < 0.0:
+                # Only after the sum at a higher level came out tiny, so no overflow.
+                term = data[entry]
+                for _ in range(int(-below)):
+                    term *= UP
+                total += term * scaled[column]
+        if total >= LOW:
+            return base, total
+        base += 1.0
+    return base, 0.0
+
+
+@njit(cache=True)
+def in_range(value: float, level: float) -> tuple[float, float]:
+    """The same wide number with its float between 2**-256 and 2**256."""
+    while value < LOW:
+        value *= UP
+        level += 1.0
+    while value >= HIGH:
+        value *= DOWN
+        level -= 1.0
+    return value, level
+
+
+@njit(cache=True)
+def normalise(wide: FloatArray, probabilities: FloatArray) -> tuple[float, float]:
+    """Divide a wide vector by its sum, in place, and write what floats can hold of it.
+
+    Gives the log of the sum, and the least number written for a possible state (zero if one
+    is too small to write).
+    """
+    scaled, levels = wide[0], wide[1]
+    for state in range(scaled.size):
+        if levels[state] < np.inf:
+            scaled[state], levels[state] = in_range(scaled[state], levels[state])
+    base = levels.min()
+    total = 0.0
+    for state in range(scaled.size):
+        below = levels[state] - base
+        if below == 0.0:
+            total += scaled[state]
+        elif below == 1.0:
+            total += scaled[state] * DOWN
+    least = 1.0
+    for state in range(scaled.size):
+        level = levels[state] - base
+        if level == np.inf:
+            scaled[state] = 0.0
+            probabilities[state] = 0.0
+            continue
+        value, level = in_range(scaled[state] / total, level)
+        scaled[state] = value
+        levels[state] = level
+        if level == 1.0:
+            value *= DOWN
+        elif level == 2.0:
+            value = value * DOWN * DOWN
+        elif level > 2.0:
+            value = 0.0
+        probabilities[state] = value
+        least = min(least, value)
+    return math.log(total) - base * 512.0 * math.log(2.0), least
