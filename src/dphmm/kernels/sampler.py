@@ -30,7 +30,7 @@ def _below(n: int, words: IntArray, cursor: IntArray) -> int:
         word = words[cursor[0]]
         cursor[0] += 1
         if word <= np.uint64(0xFFFFFFFFFFFFFFFF) - broken:
-            return np.int64(word % size)
+            return int(word % size)
 
 
 @njit(cache=True)
@@ -95,7 +95,7 @@ def draw(
         volume = volumes[cone]
         for j in range(rank):
             x[j] = _below(volume, words, cursor)
-        total = 0
+        total = np.int64(0)
         for j in range(rank):
             n = np.int64(0)
             for i in range(rank):
