@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.belief import Belief, Start
@@ -163,6 +164,18 @@ class Stream:
         plan = self._plan_for(query)
         return self._release(true_state, epsilon, self.time, self.posterior, plan)
 
+    def repeat(self, lattice: ArrayLike, epsilon: Exact | None = None) -> Release:
+        """Move one step and say again the answer that was given there; nothing is drawn.
+
+        So a stream is brought to where its published answers lead, from a ledger's records
+        or by a reader who has nothing else. An entry that the ledger holds is not paid twice.
+        """
+        price = self.epsilon if epsilon is None else as_epsilon(epsilon)
+        prior = self.posterior.predict(self.model.at(self.time + 1))
+        step = self.plan.at(self._to_protect(prior))
+        said = np.array(lattice, dtype=np.int64)
+        return self._say(said, price, self.time + 1, prior, self.plan, step)
+
     def skip(self, steps: int = 1) -> None:
         """Move without a release: nothing is said, nothing is spent, the belief spreads."""
         for _ in range(steps):
@@ -199,9 +212,23 @@ class Stream:
         context = (self.person.encode(), b"%d" % time, plan.mechanism.encode())
         noise = step.mechanism(price)
         lattice = noise.sample(true_state, self._randomness, context, step.possible)
+        return self._say(lattice, price, time, prior, plan, step)
+
+    def _say(
+        self,
+        lattice: IntArray,
+        price: Fraction,
+        time: int,
+        prior: Belief,
+        plan: Plan,
+        step: Protected,
+    ) -> Release:
+        """Write an answer down and believe it: all of it is public."""
         posterior = prior.condition(self._log_likelihood(step, price, lattice))
         constrained = step.worst_norm * price
-        self.ledger.record(Entry(time, _name(plan.query), price, constrained, self.scenario))
+        entry = Entry(time, _name(plan.query), price, constrained, self.scenario)
+        if not self.ledger.has(entry.time, entry.query, entry.scenario):
+            self.ledger.record(entry)
         self.said.append(Said(time, plan.query, price, lattice))
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
         return Release(
