@@ -369,6 +369,24 @@ def test_csv_columns_are_found_by_their_usual_names_or_as_told(folder: Path) -> 
         datasets.load_tracks(path)
 
 
+def test_a_large_file_is_read_in_chunks_with_progress_and_right_line_numbers(folder: Path) -> None:
+    line = b"ann,2020-01-01T00:00:00Z,1,2," + b"x" * 900 + b"\n"
+    head = b"person,time,lat,lon,note\n"
+    data = head + line * 79_999 + b"bad\n" + line  # two chunks of 32 MB and a rest
+    write(folder / "a.csv", data)
+    write(folder / "b.csv", head + line + b"bad\n")
+    calls: list[tuple[int, int]] = []
+    _, report = datasets.load_tracks(folder, progress=lambda *call: calls.append(call))
+    total = sum(path.stat().st_size for path in folder.iterdir())
+    done = [call[0] for call in calls]
+    assert done == sorted(done)
+    assert any(0 < amount < len(data) for amount in done)
+    assert calls[-1] == (total, total)
+    assert report.rows_kept == 80_001
+    bad = [(place.file, place.line) for place in report.first_bad]
+    assert bad == [("a.csv", 80_001), ("b.csv", 3)]
+
+
 def test_quotation_marks_may_stand_around_anything(folder: Path) -> None:
     lines = ['"person","time","state"', '"a, ""b""","0","5"', '"c","1","6"', '"d,"2","7"', 'e"']
     path = write(folder / "a.csv", "\n".join(lines).encode())

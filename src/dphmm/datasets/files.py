@@ -76,13 +76,19 @@ def load_tracks(
         elif _suffix(file) == ".parquet":
             parts, part_report = _read_parquet(file, owner, time_zone, columns, room)
         else:
-            parts, part_report = _read_csv(file, owner, time_zone, columns, room)
+            within = None if progress is None else _shifted(progress, done, total)
+            parts, part_report = _read_csv(file, owner, time_zone, columns, room, within)
         frames += parts
         report += part_report
         done += file.stat().st_size
         if progress is not None:
             progress(done, total)
     return Loaded(_joined(frames), report)
+
+
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    """The progress within one file as progress within all."""
+    return lambda done, _: progress(before + done, total)
 
 
 def _files(path: Path) -> list[Path]:
@@ -184,6 +190,7 @@ def _read_csv(
     time_zone: str | None,
     columns: Mapping[str, str] | None,
     listed: int,
+    progress: Progress | None,
 ) -> tuple[list[pl.DataFrame], LoadReport]:
     polars = require("polars", "geo")
     heading: list[str] = []
@@ -217,7 +224,7 @@ def _read_csv(
         return _checked(_typed(texts, place, zones, bool(integer_times)), place)
 
     source = file_source(path)
-    frames, report = read_lines([source], parse, listed=listed, progress=None)
+    frames, report = read_lines([source], parse, listed=listed, progress=progress)
     if not heading and not report.damaged:
         report += LoadReport(0, 0, 0, damaged=(BadRow(path.name, 1, "file must not be empty"),))
     order = ["person", "time", *place]
