@@ -69,7 +69,8 @@ class Fan:
         p, q = epsilon.numerator, epsilon.denominator
         if self._arrays is None or max(p * self.body.rank, q * LEVELS) * self._largest >= SAFE:
             return None
-        return (*self._arrays, p, q, SAFE // (self.body.rank * self._reach))
+        # One multiple less, for the cell's own point: noise stays within 2**62.
+        return (*self._arrays, p, q, SAFE // (self.body.rank * self._reach) - 1)
 
     @cached_property
     def _largest(self) -> int:
@@ -164,12 +165,13 @@ def _checked_cones(body: SensitivityHull) -> list[Cone]:
         sign = 1 if volume > 0 else -1
         if volume == 0:
             raise GeometryError("a boundary simplex is flat; nothing was released")
-        parts.append((generators, [[sign * a for a in row] for row in adjugate(generators)]))
+        inverse = [[sign * a for a in row] for row in adjugate(generators)]
+        parts.append((generators, inverse, abs(volume)))
     # Larger than every root of every adjugate column read as a polynomial: on no side of any cone.
-    base = 2 + max(abs(a) for _, inverse in parts for row in inverse for a in row)
+    base = 2 + max(abs(a) for _, inverse, _ in parts for row in inverse for a in row)
     generic = [base**i for i in range(body.rank)]
     cones, inner = [], 0
-    for (generators, inverse), volume in zip(parts, body.determinants, strict=True):
+    for generators, inverse, volume in parts:
         sides = [
             sum(g * row[j] for g, row in zip(generic, inverse, strict=True))
             for j in range(body.rank)

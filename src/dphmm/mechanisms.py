@@ -86,8 +86,8 @@ class Mechanism:
         if possible is not None and not possible[state]:
             (state,) = self.query.nearest_states([state], possible)
         source = SecureRandomness() if randomness is None else randomness
-        words = source.words((*context, *self.law), int(state))
-        noise = fan_of(self.body).draw(self.epsilon, words)
+        fan = fan_of(self.body)
+        noise = fan.draw(self.epsilon, source.words((*context, *self.law), int(state)))
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[state].astype(noise.dtype) + noise)
 

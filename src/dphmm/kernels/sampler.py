@@ -19,18 +19,19 @@ LEVELS = 64
 @njit(cache=True)
 def _below(n: int, words: IntArray, cursor: IntArray) -> int:
     """A uniform integer in 0..n-1 by throwing away the last, broken run of words."""
+    # Every return is np.int64: signed and unsigned together would make this function a float.
     if n == 1:
-        return 0
+        return np.int64(0)
     size = np.uint64(n)
     broken = (np.uint64(0) - size) % size
     while True:
         if cursor[0] < 0 or cursor[0] >= len(words):
             cursor[0] = -1
-            return 0
+            return np.int64(0)
         word = words[cursor[0]]
         cursor[0] += 1
         if word <= np.uint64(0xFFFFFFFFFFFFFFFF) - broken:
-            return int(word % size)
+            return np.int64(word % size)
 
 
 @njit(cache=True)
