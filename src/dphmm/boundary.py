@@ -48,7 +48,8 @@ def boundary(vectors: ObjectArray) -> Boundary:
 
 def planar_hull(points: ObjectArray) -> ObjectArray:
     """Strictly convex corners, counter-clockwise from the lexicographically smallest."""
-    if points.dtype != object and int(np.ptp(points.astype(object), axis=0).max()) < 2**31:
+    spread = max(int(column.max()) - int(column.min()) for column in points.T)
+    if points.dtype != object and spread < 2**31:
         return kernels.planar.convex_hull(np.ascontiguousarray(points, dtype=np.int64))
     ordered = sorted({(int(x), int(y)) for x, y in points})
     halves = []

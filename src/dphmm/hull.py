@@ -47,14 +47,15 @@ def sensitivity_hull(
         )
     if possible is not None:
         policy = policy.restricted_to(possible_mask(possible, query.n_states))
-    links = _unique(query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]])
+    links = query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]]
     if query.dimension == 1:
-        ends = _clique_lengths(query.points, policy)
-        return SensitivityHull.spanned_by(np.concatenate([links, ends]), query.step)
+        longest = largest(np.concatenate([links, _clique_lengths(query.points, policy)]))
+        return SensitivityHull.spanned_by(np.array([[longest]]), query.step)
     if query.dimension == 2:
-        corners = _clique_corners(query.points, policy)
-        return SensitivityHull.spanned_by(np.concatenate([links, corners]), query.step)
-    return _cornered(links, [query.points[clique] for clique in policy.cliques], query)
+        vectors = np.concatenate([links, _clique_corners(query.points, policy)])
+        corners = planar_hull(vectors) if len(vectors) else vectors
+        return SensitivityHull.spanned_by(corners, query.step)
+    return _cornered(_unique(links), [query.points[clique] for clique in policy.cliques], query)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

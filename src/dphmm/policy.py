@@ -165,6 +165,8 @@ class PolicyGraph:
     def restricted_to(self, possible: ArrayLike) -> PolicyGraph:
         """The edges with both ends possible: the constrained graph of the paper."""
         mask = possible_mask(possible, self.n_states)
+        if mask.all():
+            return self
         links = self.links[mask[self.links].all(axis=1)]
         alive = mask[self.members]
         sizes = np.concatenate([[0], np.cumsum(alive)])[self.offsets]

@@ -1,0 +1,94 @@
+"""Exact hulls and degrees of protection, beside what one would write with SciPy and NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from benchmarks import Figure
+from dphmm._types import IntArray
+from dphmm.hull import sensitivity_hull
+from dphmm.policy import PolicyGraph
+from dphmm.protection import degree_of_protection
+from dphmm.query import Query
+
+SIZES = (10_000, 100_000, 1_000_000)
+SIDE = 50
+RADIUS = 3
+
+
+def seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    """The fastest of some runs after one that compiles and warms up."""
+    work()
+    times = []
+    for _ in range(repeats):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def complete_hulls() -> list[Figure]:
+    rng = np.random.default_rng(0)
+    figures, ours = [], []
+    for size in SIZES:
+        query = Query(rng.integers(-(10**6), 10**6, (size, 2)))
+        policy = PolicyGraph.complete(size)
+        floats = query.points.astype(np.float64)
+        exact = seconds(lambda q=query, p=policy: sensitivity_hull(q, p))  # type: ignore[misc]
+        scipy = seconds(lambda f=floats: ConvexHull(f))  # type: ignore[misc]
+        ours.append(exact)
+        figures.append(
+            Figure(
+                name=f"hull of the complete graph, {size:,} points",
+                value=1000 * exact,
+                unit="ms",
+                against="scipy ConvexHull of the points",
+                ratio=exact / scipy,
+                target="ratio < 3",
+            )
+        )
+    exponent = float(np.polyfit(np.log(SIZES), np.log(ours), 1)[0])
+    figures.append(
+        Figure("growth of the hull's time, fitted exponent", exponent, "", target="value < 1.2")
+    )
+    return figures
+
+
+def degrees_of_all_pairs(points: IntArray, normals: IntArray, offsets: IntArray) -> IntArray:
+    """DoP from the facets in NumPy alone: a pair is inside if every |a (x - y)| <= b.
+
+    One facet at a time, because all facets of all pairs together would not fit the caches.
+    """
+    inside = np.ones((len(points), len(points)), dtype=bool)
+    for height, offset in zip((points @ normals.T).T, offsets, strict=True):
+        inside &= np.abs(height[:, None] - height[None, :]) <= offset
+    return inside.sum(axis=1)
+
+
+def grid_degrees() -> list[Figure]:
+    query = Query(np.array(list(np.ndindex(SIDE, SIDE))))
+    policy = PolicyGraph.within_distance(query, RADIUS)
+    body = sensitivity_hull(query, policy).body
+    expected = degrees_of_all_pairs(query.points, body.normals, body.offsets)
+    if not np.array_equal(degree_of_protection(query, policy), expected):
+        raise AssertionError("the two ways to the degrees of protection differ")
+    ours = seconds(lambda: degree_of_protection(query, policy))
+    numpy = seconds(lambda: degrees_of_all_pairs(query.points, body.normals, body.offsets))
+    return [
+        Figure(
+            name=f"DoP of all {SIDE**2:,} states, radius {RADIUS}, hull included",
+            value=1000 * ours,
+            unit="ms",
+            against="of the all-pairs NumPy time",
+            ratio=ours / numpy,
+            target="ratio <= 0.1",
+        )
+    ]
+
+
+def run() -> list[Figure]:
+    return complete_hulls() + grid_degrees()
