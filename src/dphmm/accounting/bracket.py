@@ -107,7 +107,7 @@ class _Climber:
         self.states = [history.states(step) for step in range(len(history))]
         kinds = history.kinds()
         moves = {kind: history.moves(step) for step, kind in enumerate(kinds) if step}
-        self.moves = [moves[kind] if step else None for step, kind in enumerate(kinds)]
+        self.moves = [moves[kind] for kind in kinds[1:]]
         known: dict[tuple[int, bytes], FloatArray] = {}
         self.heights: list[list[FloatArray]] = []
         for states, answers in zip(self.states, history.charges, strict=True):
@@ -174,8 +174,7 @@ class _Climber:
         """The path with the largest sum of sign times weights, by its places in `states`."""
         values = sign * weights[0]
         chosen = []
-        for moves, weight in zip(self.moves[1:], weights[1:], strict=True):
-            assert moves is not None
+        for moves, weight in zip(self.moves, weights[1:], strict=True):
             values, before = kernels.pairs.best_predecessors(values, *moves)
             values = values + sign * weight
             chosen.append(before)

@@ -114,7 +114,7 @@ class Unit:
             bound += known[key]
         if denominator * bound < FINITE:
             return cls(Fraction(denominator), 0)
-        return cls(FINITE / (bound + count), count)
+        return cls((FINITE - count) / bound, count)
 
     def loss(self, count: int) -> Loss:
         """The loss that a count stands for: exact, or a float no less than the true one."""
