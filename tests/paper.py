@@ -31,7 +31,7 @@ AREA = 11
 # Possible sets, as masks over s1..s6.
 POSSIBLE_EXPOSING_S5 = (False, True, True, False, True, False)  # Example 5.2
 POSSIBLE_HIDING_S2 = (False, True, False, True, True, True)  # below Definition 5.2
-POSSIBLE_EXPOSING_S3 = (False, False, True, True, True, True)  # Example 5.3
+POSSIBLE_EXPOSING_S3 = (False, False, True, True, True, True)  # Example 6.1
 
 # Example 5.2: the log ratio of Laplace noise, in epsilons, for s5 against s2 and s3.
 LAPLACE_LOSS = "3/2"
@@ -39,7 +39,7 @@ LAPLACE_LOSS = "3/2"
 # Below Definition 5.2: DoP(s2) = 3, because s4 and s5 lie in f(s2) + K.
 DEGREE_OF_S2 = 3
 
-# Example 5.3: joining s3 to s4, s5 or s6 (numbers 3, 4, 5). The paper draws the areas; these
+# Example 6.1: joining s3 to s4, s5 or s6 (numbers 3, 4, 5). The paper draws the areas; these
 # numbers and the mean squared errors at epsilon 1 are from its formulas.
 REPAIRED_AREA = {3: 14, 4: 16, 5: 20}
 REPAIRED_ERROR = {3: 54, 4: 47, 5: 50}

@@ -76,7 +76,7 @@ def test_s5_lies_exactly_on_the_boundary_around_s2():
     assert loss(hull, 5, 1) == Fraction(5, 3)
 
 
-def test_repairs_of_example_5_3_have_the_areas_and_errors_of_the_notes():
+def test_repairs_of_example_6_1_have_the_areas_and_errors_of_the_notes():
     graph = POLICY.restricted_to(paper.POSSIBLE_EXPOSING_S3)
     before = sensitivity_hull(QUERY, graph)
     assert before.volume == paper.AREA_BEFORE_REPAIR

@@ -38,7 +38,7 @@ def test_s2_is_hidden_by_s4_and_by_s5_on_the_boundary():
     assert is_protectable(QUERY, POLICY, paper.POSSIBLE_HIDING_S2)
 
 
-def test_s5_is_exposed_in_example_5_2_and_s3_in_example_5_3():
+def test_s5_is_exposed_in_example_5_2_and_s3_in_example_6_1():
     assert exposed(QUERY, POLICY, paper.POSSIBLE_EXPOSING_S5).tolist() == [4]
     assert exposed(QUERY, POLICY, paper.POSSIBLE_EXPOSING_S3).tolist() == [2]
     assert not is_protectable(QUERY, POLICY, paper.POSSIBLE_EXPOSING_S3)

@@ -84,7 +84,7 @@ def scores_for(points):
     ("method", "partner"), [("nearest", 4), ("min_area", 3), ("min_error", 4), ("optimal", 4)]
 )
 @pytest.mark.parametrize("full_rank", [True, False])
-def test_each_method_joins_s3_to_its_own_partner_in_example_5_3(method, partner, full_rank):
+def test_each_method_joins_s3_to_its_own_partner_in_example_6_1(method, partner, full_rank):
     possible = paper.POSSIBLE_EXPOSING_S3
     edges = added_edges(QUERY, POLICY, possible, method, full_rank)
     assert edges.tolist() == [[2, partner]]
@@ -95,7 +95,7 @@ def test_each_method_joins_s3_to_its_own_partner_in_example_5_3(method, partner,
     assert repaired == POLICY.restricted_to(possible).with_edges([[2, partner]])
 
 
-def test_the_smallest_area_of_example_5_3_is_the_largest_error():
+def test_the_smallest_area_of_example_6_1_is_the_largest_error():
     areas, errors = paper.REPAIRED_AREA, paper.REPAIRED_ERROR
     assert min(areas, key=areas.__getitem__) == max(errors, key=errors.__getitem__) == 3
 
