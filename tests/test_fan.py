@@ -1,0 +1,302 @@
+"""The fan: every lattice point in one half-open cone, and exact draws from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import exp
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm import kernels
+from dphmm.errors import GeometryError
+from dphmm.fan import _bernoulli_exp, _geometric, fan_of
+from dphmm.hull import SensitivityHull, sensitivity_hull
+from dphmm.mechanisms import Mechanism
+from dphmm.policy import PolicyGraph
+from dphmm.query import Query
+from dphmm.randomness import KeyedRandomness, Randomness
+from tests import geometry, paper
+
+KEY = bytes(range(32))
+TRIALS = 150
+
+HULL = sensitivity_hull(Query(paper.VALUES), PolicyGraph.by_category(paper.CATEGORIES))
+BODIES = {
+    "interval": [[3]],
+    "flat interval": [[2, 4]],
+    "running example": HULL.lattice_vertices.tolist(),
+    "flat rhombus": [[2, 0, 2], [0, 3, 3]],
+    "cube": [[1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]],
+    "slanted": [[1, 0, 0], [0, 2, 1], [1, 1, 3]],
+    "four dimensions": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 2]],
+    "wide": [[2**14, 1], [5, 2**14]],
+}
+EPSILONS = ["1/10", "1", "4", "65537/196608", "1/65536", "16777213/16777215"]
+
+
+def body_of(name):
+    return SensitivityHull.from_vertices(BODIES[name])
+
+
+def words(number):
+    return KeyedRandomness(KEY).words((b"fan",), number)
+
+
+class OutOfScriptError(Exception):
+    pass
+
+
+class Scripted:
+    """Words whose every number below n was decided beforehand."""
+
+    def __init__(self, script):
+        self.script = script
+        self.read = 0
+        self.chance = Fraction(1)
+
+    def below(self, n):
+        if n == 1:
+            return 0
+        if self.read == len(self.script):
+            raise OutOfScriptError(n)
+        self.read += 1
+        self.chance /= n
+        return self.script[self.read - 1]
+
+
+def law(draw, depth):
+    """The exact probability of each result of a draw within `depth` numbers, and of no result."""
+    results, undecided = Counter(), Fraction(0)
+    waiting = [()]
+    while waiting:
+        script = waiting.pop()
+        source = Scripted(script)
+        try:
+            results[draw(source)] += source.chance
+        except OutOfScriptError as more:
+            if len(script) == depth:
+                undecided += source.chance
+            else:
+                waiting += [(*script, value) for value in range(more.args[0])]
+    return results, undecided
+
+
+# Paper: section 6 draws in the plane with floats; these are the integers that replace it.
+
+
+def test_the_running_example_has_one_cone_for_each_side_with_the_area_of_its_triangle():
+    fan = fan_of(HULL)
+    assert len(fan.cones) == len(HULL.lattice_vertices)
+    assert sum(cone.volume for cone in fan.cones) == 2 * paper.AREA
+
+
+# Laws
+
+
+@given(geometry.cases(reach=3))
+def test_every_lattice_point_is_in_one_cone_and_its_norm_is_linear_there(case):
+    points, edges, possible = case
+    hull = sensitivity_hull(Query(points), PolicyGraph(len(points), edges), possible)
+    cones = fan_of(hull).cones
+    if hull.rank == 0:
+        assert cones == []
+        return
+    reach = {1: 20, 2: 6, 3: 3, 4: 2}[hull.rank]
+    window = np.array(list(product(range(-reach, reach + 1), repeat=hull.rank)))
+    owners = np.zeros(len(window), dtype=int)
+    heights = [Fraction(0)] * len(window)
+    for cone in cones:
+        numerators = window.astype(object) @ np.array(cone.adjugate, dtype=object)
+        held = np.all(np.where(cone.strict, numerators > 0, numerators >= 0).astype(bool), axis=1)
+        owners += held
+        for i in np.flatnonzero(held):
+            heights[i] = Fraction(int(numerators[i].sum()), cone.volume)
+    assert (owners == 1).all()
+    vectors = window.astype(object) @ hull.basis
+    chosen = np.linspace(0, len(window) - 1, 40).astype(int)
+    assert all(heights[i] == hull.lattice_norm(vectors[i]) for i in chosen)
+
+
+@pytest.mark.parametrize("name", ["flat interval", "running example", "cube", "slanted"])
+def test_a_point_of_a_cell_is_uniform_over_as_many_cosets_as_its_volume(name):
+    body = body_of(name)
+    fan = fan_of(body)
+    for cone in fan.cones:
+        if cone.volume**body.rank > 5000:
+            continue
+        cells = Counter()
+        for script in product(range(cone.volume), repeat=body.rank):
+            cells[tuple(fan._parallelepiped_point(cone, Scripted(script)))] += 1
+        hits = 1 if cone.volume == 1 else cone.volume ** (body.rank - 1)
+        assert set(cells.values()) == {hits}
+        assert len(cells) == cone.volume
+        for cell in cells:
+            low = [1 if strict else 0 for strict in cone.strict]
+            assert all(n >= least for n, least in zip(cell, low, strict=True))
+            assert max(cell) <= cone.volume
+            inside = np.array(cell, dtype=object) @ np.array(cone.generators, dtype=object)
+            assert not (inside % cone.volume).any()
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("name", BODIES)
+def test_compiled_and_python_integers_draw_the_same_from_the_same_words(name, epsilon):
+    body, price = body_of(name), Fraction(epsilon)
+    fan = fan_of(body)
+    compiled = fan.compiled(price)
+    assert compiled is not None
+    done = 0
+    for number in range(TRIALS):
+        noise = np.empty(body.dimension, dtype=np.int64)
+        expected = fan.draw_with_integers(price, words(number))
+        if kernels.sampler.draw(words(number).leading(), *compiled, noise):
+            done += 1
+            assert noise.tolist() == expected
+        assert fan.draw(price, words(number)).tolist() == expected
+    assert done > TRIALS // 20
+
+
+def test_many_compiled_draws_are_those_one_by_one():
+    fan, price = fan_of(HULL), Fraction(1)
+    rows = np.array([words(number).leading() for number in range(TRIALS)])
+    noise = np.zeros((TRIALS, 2), dtype=np.int64)
+    done = kernels.sampler.draw_many(rows, *fan.compiled(price), noise)
+    for number in np.flatnonzero(done):
+        assert noise[number].tolist() == fan.draw_with_integers(price, words(int(number)))
+    assert done.sum() > TRIALS // 2
+
+
+@given(st.integers(1, 2**62), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_a_compiled_number_below_n_is_the_one_of_python_integers(n, first, second):
+    limit = 2**64 - 2**64 % n
+    kept = next((word for word in (first, second) if word < limit), None)
+    cursor = np.zeros(1, dtype=np.int64)
+    drawn = kernels.sampler._below(n, np.array([first, second], dtype=np.uint64), cursor)
+    assert isinstance(drawn, int)
+    if n == 1:
+        assert (drawn, cursor[0]) == (0, 0)
+    elif kept is None:
+        assert cursor[0] == -1
+    else:
+        assert drawn == kept % n
+
+
+@pytest.mark.parametrize("size", [2**30, 2**40, 2**61])
+def test_bodies_too_large_for_64_bits_are_drawn_with_python_integers(size):
+    body = SensitivityHull.from_vertices([[size, 1], [5, size]])
+    fan = fan_of(body)
+    assert fan.compiled(Fraction(1)) is None
+    noise = fan.draw(Fraction(1, 2**16), words(0))
+    assert noise.dtype == object
+    assert body.lattice_norm(noise) > 1
+
+
+# Oracle: every outcome of every number, enumerated with its probability
+
+
+@pytest.mark.parametrize(
+    ("numerator", "denominator", "depth"), [(0, 1, 1), (1, 1, 6), (1, 2, 5), (2, 3, 4), (5, 2, 6)]
+)
+def test_a_coin_falls_with_probability_exp_minus_gamma(numerator, denominator, depth):
+    results, undecided = law(lambda w: _bernoulli_exp(numerator, denominator, w), depth)
+    assert sum(results.values()) + undecided == 1
+    # The series is cut after `depth` numbers, and what is undecided may fall either way.
+    wanted = exp(-numerator / denominator)
+    assert results[True] <= wanted <= results[True] + undecided
+    assert undecided < Fraction(1, 20)
+
+
+@pytest.mark.parametrize(("p", "q", "depth"), [(1, 1, 7), (2, 1, 7), (1, 2, 8), (3, 2, 8)])
+def test_a_multiple_is_geometric_with_ratio_exp_minus_epsilon(p, q, depth):
+    results, undecided = law(lambda w: _geometric(p, q, w), depth)
+    assert sum(results.values()) + undecided == 1
+    ratio = exp(-p / q)
+    for multiple in range(3):
+        wanted = (1 - ratio) * ratio**multiple
+        assert results[multiple] <= wanted <= results[multiple] + undecided
+    assert undecided < Fraction(1, 5)
+
+
+# The four assertions, each on a boundary damaged for it
+
+
+def damaged(body, **changes):
+    return replace(body, body=replace(body.body, **changes))
+
+
+class NoWords(Randomness):
+    """A source that must never be asked."""
+
+    def words(self, context, state):
+        raise AssertionError("noise was drawn from a broken fan")
+
+
+def refused(body, message):
+    query = Query(np.zeros((1, body.dimension), dtype=int))
+    with pytest.raises(GeometryError, match=message):
+        Mechanism(query, body, Fraction(1)).sample(0, NoWords())
+
+
+@pytest.mark.parametrize("name", ["running example", "cube", "four dimensions"])
+def test_a_generic_direction_on_a_side_is_refused(name, monkeypatch):
+    """No boundary can lead to one, because the direction is built to avoid every side."""
+
+    def no_sides(matrix):
+        return [[0] * len(matrix) for _ in matrix]
+
+    monkeypatch.setattr("dphmm.fan.adjugate", no_sides)
+    refused(body_of(name), "lies on a side")
+
+
+@pytest.mark.parametrize("name", ["running example", "cube", "four dimensions"])
+def test_a_flat_simplex_is_refused(name):
+    body = body_of(name)
+    simplices = body.body.simplices.copy()
+    simplices[0] = simplices[0][0]
+    with pytest.raises(GeometryError):
+        fan_of(damaged(body, simplices=simplices))
+
+
+def test_a_boundary_that_goes_round_twice_is_refused():
+    body = body_of("running example")
+    corners = np.concatenate([body.body.corners, body.body.corners])
+    numbers = np.arange(len(corners))
+    simplices = np.stack([numbers, np.roll(numbers, -1)], axis=1)
+    refused(damaged(body, corners=corners, simplices=simplices), "2 cones")
+
+
+@pytest.mark.parametrize("name", ["interval", "running example", "cube", "four dimensions"])
+@pytest.mark.parametrize("missing", [0, -1])
+def test_a_boundary_with_a_hole_is_refused(name, missing):
+    body = body_of(name)
+    simplices = np.delete(body.body.simplices, missing, axis=0)
+    refused(damaged(body, simplices=simplices), "not closed")
+
+
+@pytest.mark.parametrize("name", ["interval", "running example", "cube", "four dimensions"])
+def test_a_facet_that_cuts_off_a_corner_is_refused(name):
+    body = body_of(name)
+    offsets = body.body.offsets.copy()
+    offsets[0] -= 1
+    refused(damaged(body, offsets=offsets), "cuts off a corner")
+
+
+@pytest.mark.parametrize("name", ["interval", "running example", "cube", "four dimensions"])
+def test_a_simplex_without_its_facet_is_refused(name):
+    body = body_of(name)
+    offsets = body.body.offsets.copy()
+    offsets[-1] += 1
+    refused(damaged(body, offsets=offsets), "in no facet")
+
+
+def test_a_facet_through_the_origin_is_refused():
+    body = body_of("running example")
+    normals, offsets = body.body.normals.copy(), body.body.offsets.copy()
+    normals[0], offsets[0] = 0, 0
+    refused(damaged(body, normals=normals, offsets=offsets), "cuts off a corner")
