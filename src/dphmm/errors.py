@@ -9,6 +9,7 @@ DphmmError
 ├── ExposureError                a state would be exposed and nothing may be repaired
 ├── GeometryError                an exact check of a hull failed: nothing was released
 ├── StoreError                   the store cannot be read or written
+│   └── NotFoundError            the store holds no such person, stream or scenario
 ├── TooLargeError                an exact search was refused because it would not end
 └── MissingExtraError (ImportError)   an optional part is not installed
 ```
@@ -32,6 +33,7 @@ __all__ = [
     "ExposureError",
     "GeometryError",
     "MissingExtraError",
+    "NotFoundError",
     "ScenarioError",
     "StoreError",
     "TooLargeError",
@@ -78,6 +80,10 @@ class GeometryError(DphmmError):
 
 class StoreError(DphmmError):
     """The store cannot be read or written; what it holds is unchanged."""
+
+
+class NotFoundError(StoreError):
+    """The store holds no such person, stream or scenario, or it belongs to somebody else."""
 
 
 class TooLargeError(DphmmError):

@@ -1,0 +1,23 @@
+"""SQLite and PostgreSQL: every stream's state, every release and every ledger, exactly once."""
+
+from dphmm.store.checking import exported, inspected, problems
+from dphmm.store.keys import SCOPES, Key, create_key, find_key, list_keys, revoke_key
+from dphmm.store.rules import Answer, Rules
+from dphmm.store.store import Store
+from dphmm.store.tombstones import Tombstone
+
+__all__ = [
+    "SCOPES",
+    "Answer",
+    "Key",
+    "Rules",
+    "Store",
+    "Tombstone",
+    "create_key",
+    "exported",
+    "find_key",
+    "inspected",
+    "list_keys",
+    "problems",
+    "revoke_key",
+]

@@ -1,0 +1,240 @@
+"""Transactions on SQLite or PostgreSQL behind one door, and their errors as sentences."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dphmm.errors import ArgumentError, StoreError, require
+
+__all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
+
+Row: TypeAlias = Sequence[Any]
+
+BUSY_SECONDS = 10.0
+"""How long to wait for another program before saying that the store is locked."""
+
+
+class Transaction(ABC):
+    """What may be done between begin and commit."""
+
+    for_update = ""
+    """What makes a SELECT lock its rows, where rows can be locked."""
+
+    @abstractmethod
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        """Run one statement, with ? for each value, and return what it gives."""
+
+    def row(self, sql: str, values: Sequence[object] = ()) -> Row | None:
+        """The first row, or None."""
+        found = self.rows(sql, values)
+        return found[0] if found else None
+
+
+class Database(ABC):
+    """A place for transactions; safe to share between threads, each has its own connection."""
+
+    dialect: str
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._local = threading.local()
+        self._open: set[Any] = set()
+        self._guard = threading.Lock()
+
+    @abstractmethod
+    def transaction(self, write: bool = True) -> AbstractContextManager[Transaction]:
+        """A context in which everything is done or nothing; it is durable when left."""
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """A new connection for this thread."""
+
+    def _connection(self) -> Any:
+        connection = getattr(self._local, "connection", None)
+        if connection is None or connection not in self._open:
+            connection = self._connect()
+            with self._guard:
+                self._open.add(connection)
+            self._local.connection = connection
+        return connection
+
+    def _drop(self, connection: Any) -> None:
+        """Forget a connection that failed; the next transaction makes another."""
+        with self._guard:
+            self._open.discard(connection)
+        self._local.connection = None
+        connection.close()
+
+    def forget_erased(self) -> None:  # noqa: B027  PostgreSQL's vacuum does it in its own time
+        """Leave no copy of deleted rows, where the database can be told to."""
+
+    def close(self) -> None:
+        """Close every thread's connection; call when no transaction is running."""
+        with self._guard:
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+
+
+class _SqliteTransaction(Transaction):
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        return self._connection.execute(sql, values).fetchall()
+
+
+class Sqlite(Database):
+    """A file, with a write-ahead log that is on the disk before a commit returns."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        super().__init__(path)
+        self._busy_seconds = busy_seconds
+        # SQLite has one writer at a time anyway; its own way of waiting is to sleep and retry.
+        self._writing = threading.Lock()
+
+    def _connect(self) -> sqlite3.Connection:
+        if not Path(self.name).absolute().parent.is_dir():
+            raise StoreError(f"the store {self.name} must stand in a folder that exists")
+        connection = sqlite3.connect(
+            self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA secure_delete = ON")  # what is erased is overwritten
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def transaction(self, write: bool = True) -> Iterator[Transaction]:
+        """See `Database.transaction`; a write takes the file's one lock from the start."""
+        if write:
+            with self._writing:
+                yield from self._run("BEGIN IMMEDIATE")
+        else:
+            yield from self._run("BEGIN")
+
+    def _run(self, begin: str) -> Iterator[Transaction]:
+        try:
+            connection = self._connection()
+            connection.execute(begin)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        try:
+            yield _SqliteTransaction(connection)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                self._drop(connection)
+                raise self._explained(error) from error
+            raise
+
+    def forget_erased(self) -> None:
+        """Move the log into the file and empty it, so that it holds no erased page."""
+        try:
+            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        reasons = {
+            sqlite3.SQLITE_BUSY: "is locked by another program; try again when it has finished",
+            sqlite3.SQLITE_LOCKED: "is locked by another program; try again when it has finished",
+            sqlite3.SQLITE_READONLY: "cannot be written; check the rights of the file and folder",
+            sqlite3.SQLITE_CANTOPEN: "cannot be opened; check the path and its rights",
+            sqlite3.SQLITE_FULL: "has no room left on its disk; free some, nothing was lost",
+            sqlite3.SQLITE_IOERR: "cannot be read or written; check its disk, nothing was lost",
+            sqlite3.SQLITE_CORRUPT: "is damaged; restore it from a backup",
+            sqlite3.SQLITE_NOTADB: "is not a store; choose another file",
+        }
+        return StoreError(f"the store {self.name} {reasons.get(code, f'failed: {error}')}")
+
+
+class _PostgresTransaction(Transaction):
+    for_update = " FOR UPDATE"
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        cursor = self._connection.execute(sql.replace("?", "%s"), values)
+        return cursor.fetchall() if cursor.description else []
+
+
+class Postgres(Database):
+    """A PostgreSQL server; a person's row is locked while something is released for them."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str) -> None:
+        self._psycopg = require("psycopg", "postgres")
+        # Shown in errors: without the user and password that a URL may hold.
+        super().__init__("postgresql://" + url.partition("://")[2].rpartition("@")[2])
+        self._url = url
+
+    def _connect(self) -> Any:
+        connection = self._psycopg.connect(
+            self._url, autocommit=True, connect_timeout=int(BUSY_SECONDS)
+        )
+        # A commit that may be forgotten at power loss would forget what was spent.
+        connection.execute("SET synchronous_commit = on")
+        connection.execute(f"SET lock_timeout = '{int(BUSY_SECONDS)}s'")
+        return connection
+
+    @contextmanager
+    def transaction(self, write: bool = True) -> Iterator[Transaction]:
+        """See `Database.transaction`."""
+        connection = None
+        try:
+            connection = self._connection()
+            with connection.transaction():
+                if not write:
+                    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield _PostgresTransaction(connection)
+        except self._psycopg.Error as error:
+            if connection is not None:
+                self._drop(connection)
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> StoreError:
+        errors = self._psycopg.errors
+        if isinstance(error, errors.LockNotAvailable):
+            reason = "is locked by another program; try again when it has finished"
+        elif isinstance(error, (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)):
+            reason = "cannot be written; check the rights of its user"
+        elif isinstance(error, (errors.DiskFull, errors.OutOfMemory)):
+            reason = "has no room left; free some, nothing was lost"
+        elif isinstance(error, self._psycopg.OperationalError):
+            reason = "cannot be reached; start the server or check the address"
+        else:
+            reason = f"failed: {type(error).__name__}"
+        return StoreError(f"the store {self.name} {reason}")
+
+
+def connect(url: str) -> Database:
+    """The database of a URL: postgresql://..., sqlite:///path, or the path of a file."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return Sqlite(url)
+    if scheme == "sqlite":
+        return Sqlite(rest.removeprefix("/"))
+    if scheme in ("postgresql", "postgres"):
+        return Postgres(url)
+    raise ArgumentError(
+        f"url must be a path, sqlite:///path or postgresql://..., got one with {scheme!r}"
+    )

@@ -1,0 +1,1 @@
+"""Servers to stop, processes to kill and the small world they release."""
