@@ -161,7 +161,7 @@ def test_wide_products_and_sums_agree_with_fractions(chain, depth):
     wide = np.stack([2.0 ** rng.integers(-256, 256, n), rng.integers(0, depth + 1, n) * 1.0])
     impossible = rng.random(n) < 0.2
     wide[:, impossible] = [[0.0], [np.inf]]
-    incoming = model._incoming
+    incoming = model.incoming
     result, probabilities = np.empty((2, n)), np.empty(n)
     kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, wide, result)
     values = [exact(*number) for number in wide.T]
@@ -177,6 +177,20 @@ def test_wide_products_and_sums_agree_with_fractions(chain, depth):
         share = product / sum(products)
         assert abs(exact(*number) - share) <= share * Fraction(REL)
     assert probabilities.sum() == pytest.approx(1, rel=REL)
+
+
+def test_a_sum_counts_every_term_whatever_level_it_was_written_at():
+    # 2**-768 twice: once at level 0 and once at level 2.
+    wide = np.array([[2.0**-768, 2.0**256], [0.0, 2.0]])
+    probabilities = np.empty(2)
+    kernels.chain.normalise(wide, probabilities)
+    assert probabilities.tolist() == [0.5, 0.5]
+
+
+def test_the_likelihood_of_an_impossible_state_does_not_matter():
+    belief = Belief.from_probabilities([0.5, 0.5, 0.0])
+    one, other = belief.condition([0.0, -5.0, 0.0]), belief.condition([0.0, -5.0, 1e300])
+    np.testing.assert_allclose(other.probabilities, one.probabilities, rtol=REL)
 
 
 def strip(length=40):
