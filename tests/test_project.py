@@ -30,9 +30,9 @@ LAYERS = (
     ("stochastic", "belief", "inference", "markov", "chains", "query", "policy", "geo"),
     ("boundary", "hull"),
     ("protection", "repair", "shapes", "fan", "mechanisms", "reference", "ledger"),
-    ("plan", "stream", "snapshot", "accounting"),
+    ("plan", "advance", "stream", "snapshot", "accounting"),
     ("batch",),
-    ("blowfish", "adversary", "audit", "datasets", "scenario", "evaluate"),
+    ("blowfish", "adversary", "audit", "datasets", "scenario", "learning", "evaluate"),
     ("dphmm",),
     ("report", "store", "spark", "service", "studio", "cli", "__main__"),
 )

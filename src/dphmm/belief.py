@@ -193,8 +193,7 @@ class Belief:
             )
         if model.n_states != self.n_states:
             raise ArgumentError(f"model must have {self.n_states} states, got {model.n_states}")
-        possible = model.successors(self.possible)
-        return self._moved(model._incoming, possible)
+        return Predicted(self, model)
 
     def _moved(self, incoming: sparse.csr_array, possible: Mask) -> Belief:
         """The belief carried through a matrix whose rows are the new states."""
@@ -204,12 +203,15 @@ class Belief:
                 probabilities /= float(probabilities.sum())
                 return Belief(possible, probabilities, None)
         result = np.empty((2, possible.size))
-        kernels.chain.step(
-            incoming.indptr, incoming.indices, incoming.data, self._widened(), result
-        )
+        kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, self.widened(), result)
         return _normalised(possible, result)[0]
 
-    def _widened(self) -> FloatArray:
+    @property
+    def is_plain(self) -> bool:
+        """Whether floats alone hold every possible probability."""
+        return self._wide is None
+
+    def widened(self) -> FloatArray:
         """The probabilities as wide numbers: a float and a level for every state."""
         if self._wide is not None:
             return self._wide
@@ -254,7 +256,7 @@ class Belief:
                 return Belief(possible, weights, None), top + float(np.log(total))
         if not possible.all():
             top = float(given[possible].max())
-        scaled, levels = self._widened()
+        scaled, levels = self.widened()
         wide = _weighed(scaled, levels, _difference(given, top), possible)
         belief, log_total = _normalised(possible, wide)
         return belief, top + log_total
@@ -272,6 +274,45 @@ class Belief:
                 f"got shape {array.shape}"
             )
         return np.asarray(self.probabilities @ array)
+
+
+class Predicted(Belief):
+    """A belief one step on, whose product is taken when somebody looks at it.
+
+    What is possible is known at once. A release that goes on to condition the belief does
+    both in one pass over the states (see `dphmm.advance`) and never asks for the product.
+    """
+
+    __slots__ = ("_taken", "model", "source")
+
+    source: Belief
+    model: MarkovModel
+    _taken: Belief | None
+
+    def __init__(self, source: Belief, model: MarkovModel) -> None:
+        if isinstance(source, Predicted):
+            source = source._product
+        possible = model.successors(source.possible)
+        for name, value in (("source", source), ("model", model), ("possible", possible)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_taken", None)
+
+    @property
+    def _product(self) -> Belief:
+        if self._taken is None:
+            moved = self.source._moved(self.model.incoming, self.possible)
+            object.__setattr__(self, "_taken", moved)
+        assert self._taken is not None
+        return self._taken
+
+    @property
+    def probabilities(self) -> FloatArray:  # type: ignore[override]
+        """The probability of every state."""
+        return self._product.probabilities
+
+    @property
+    def _wide(self) -> FloatArray | None:  # type: ignore[override]
+        return self._product._wide
 
 
 def _least(values: FloatArray, possible: Mask) -> float:

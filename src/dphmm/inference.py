@@ -106,7 +106,7 @@ def decoded(
     for step, row in enumerate(rows):
         model = chain.at(time + step + 1)
         if step:
-            scores = log_max_product(model._incoming, best[-1])
+            scores = log_max_product(model.incoming, best[-1])
         else:
             scores = belief.predict(model).log_probabilities
         if row is not None:
@@ -119,7 +119,7 @@ def decoded(
         return 0.0, path
     path[-1] = np.argmax(best[-1])
     for step in range(len(rows) - 1, 0, -1):
-        incoming = chain.at(time + step + 1)._incoming
+        incoming = chain.at(time + step + 1).incoming
         entries = slice(*incoming.indptr[path[step] : path[step] + 2])
         sources = incoming.indices[entries]
         terms = np.log(incoming.data[entries]) + best[step - 1][sources]

@@ -272,16 +272,16 @@ class MarkovModel(Chain):
         return pattern(self._transition)
 
     @cached_property
-    def _incoming(self) -> sparse.csr_array:
+    def incoming(self) -> sparse.csr_array:
         """The transposed matrix: row j holds the moves into j."""
         return frozen(sparse.csr_array(self._transition.T))
 
     @cached_property
     def _incoming_pattern(self) -> sparse.csr_array:
-        return pattern(self._incoming)
+        return pattern(self.incoming)
 
     @cached_property
     def _reachable(self) -> Mask:
-        reached: Mask = np.diff(self._incoming.indptr) > 0
+        reached: Mask = np.diff(self.incoming.indptr) > 0
         reached.setflags(write=False)
         return reached

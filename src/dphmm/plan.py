@@ -15,16 +15,19 @@ from math import inf
 
 import numpy as np
 
-from dphmm._types import Mask
+from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.lattice import exact_product
+from dphmm.lattice import exact_product, largest
 from dphmm.mechanisms import Mechanism, body_for
 from dphmm.policy import PolicyGraph
 from dphmm.query import Query
 from dphmm.repair import RepairMethod, protect
 
 __all__ = ["Plan", "Protected"]
+
+REACH = 1000
+"""Answers further out than this many hulls go the plain way, which has no limit."""
 
 REMEMBERED = 1024
 """How many possible sets a plan keeps; the rest are computed again when met."""
@@ -44,17 +47,69 @@ class Protected:
 
     def mechanism(self, epsilon: Fraction) -> Mechanism:
         """The noise at this step."""
-        return Mechanism(self.query, self.body, epsilon)
+        if epsilon not in self._mechanisms:
+            self._mechanisms[epsilon] = Mechanism(self.query, self.body, epsilon)
+        return self._mechanisms[epsilon]
+
+    @cached_property
+    def _mechanisms(self) -> dict[Fraction, Mechanism]:
+        return {}
 
     @cached_property
     def worst_norm(self) -> Fraction | float:
         """The largest norm of a difference between possible states (Theorem 6.3)."""
         return largest_norm(self.query, self.body, self.possible)
 
-    @property
+    @cached_property
+    def _size(self) -> int:
+        return largest(self.body.body.corners)
+
+    @cached_property
+    def facets(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Points (as columns), normals and offsets as floats, if those hold every product.
+
+        None when the body is flat or too large: the exact span test and big integers are
+        then needed, and the plain path has them.
+        """
+        body, points = self.body.body, self.query.points
+        if self.body.rank < self.query.dimension:
+            return None
+        reach = 2 * largest(points) + REACH * self._size
+        if self.body.rank * largest(body.normals) * reach >= 2**53:
+            return None
+        columns = np.ascontiguousarray(points.T, dtype=np.float64)
+        return columns, body.normals.astype(np.float64), body.offsets.astype(np.float64)
+
+    def reaches(self, lattice: ObjectArray) -> bool:
+        """Whether `facets` serve for these answers too."""
+        if self.facets is None or lattice.dtype == object:
+            return False
+        return largest(lattice) <= largest(self.query.points) + REACH * self._size
+
+    def facets_for(self, lattice: ObjectArray) -> tuple[FloatArray, ...]:
+        """The facets with the answers as floats, as the compiled filter takes them."""
+        assert self.facets is not None
+        return (*self.facets, lattice.astype(np.float64))
+
+    def constrained(self, epsilon: Fraction) -> Fraction | float:
+        """What a release costs the worst pair of possible states (Theorem 6.3)."""
+        return self.worst_norm * epsilon
+
+    @cached_property
     def is_lone(self) -> bool:
         """Whether only one state is possible, which nothing can hide."""
         return int(self.possible.sum()) == 1
+
+    def statement(self, epsilon: Fraction, delta: float = 0) -> str:
+        """What a release at this step does and does not hide, in a sentence."""
+        if self.is_lone:
+            return "Only one state is possible; nothing can protect it."
+        text = f"Odds between two linked states change by at most a factor exp({float(epsilon):g})."
+        if delta:
+            text += f" States outside the {1 - delta:g} location set are not protected."
+        if self.worst_norm == inf:
+            text += " Some possible states are told apart with certainty."
+        return text
 
 
 class Plan:

@@ -100,6 +100,11 @@ class Query:
         head = f"query {self.step} {self.n_states} {self.dimension} ".encode()
         return hashlib.sha256(head + self.points.astype("<i8").tobytes()).digest()
 
+    @cached_property
+    def name(self) -> str:
+        """A short form of the digest, by which ledgers know the query."""
+        return self.digest.hex()[:16]
+
     def in_units(self, lattice: ArrayLike) -> FloatArray:
         """Lattice vectors in the units of the answers."""
         return np.asarray(lattice, dtype=np.float64) * float(self.step)

@@ -13,7 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask
+from dphmm._types import FloatArray, Mask, ObjectArray
+from dphmm.advance import conditioned
 from dphmm.belief import Belief, Start
 from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull
@@ -40,7 +41,7 @@ class Release:
     time: int
     answer: FloatArray
     """The noisy answer, in the units of the query."""
-    lattice: IntArray
+    lattice: ObjectArray
     """The same on the integer lattice: what the guarantee is about."""
     estimate: FloatArray
     """The mean of the posterior, computed from public knowledge: usually much closer."""
@@ -58,7 +59,7 @@ class Said:
     time: int
     query: Query
     epsilon: Fraction
-    lattice: IntArray
+    lattice: ObjectArray
 
 
 class Stream:
@@ -113,6 +114,7 @@ class Stream:
         self.epsilon = as_epsilon(epsilon)
         self.delta = delta
         self.person = person
+        self._person = person.encode()
         self.scenario = scenario
         self.ledger = Ledger(limit) if ledger is None else ledger
         self.plan = plan or Plan(
@@ -209,14 +211,14 @@ class Stream:
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         self._refuse(true_state, price, time, plan)
         step = plan.at(self._to_protect(prior))
-        context = (self.person.encode(), b"%d" % time, plan.mechanism.encode())
+        context = (self._person, b"%d" % time, plan.mechanism.encode())
         noise = step.mechanism(price)
         lattice = noise.sample(true_state, self._randomness, context, step.possible)
         return self._say(lattice, price, time, prior, plan, step)
 
     def _say(
         self,
-        lattice: IntArray,
+        lattice: ObjectArray,
         price: Fraction,
         time: int,
         prior: Belief,
@@ -224,10 +226,9 @@ class Stream:
         step: Protected,
     ) -> Release:
         """Write an answer down and believe it: all of it is public."""
-        posterior = prior.condition(self._log_likelihood(step, price, lattice))
-        constrained = step.worst_norm * price
-        entry = Entry(time, _name(plan.query), price, constrained, self.scenario)
-        if not self.ledger.has(entry.time, entry.query, entry.scenario):
+        posterior, estimate = self._conditioned(prior, step, price, lattice)
+        if not self.ledger.has(time, plan.query.name, self.scenario):
+            entry = Entry(time, plan.query.name, price, step.constrained(price), self.scenario)
             self.ledger.record(entry)
         self.said.append(Said(time, plan.query, price, lattice))
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
@@ -235,13 +236,23 @@ class Stream:
             time=time,
             answer=plan.query.in_units(lattice),
             lattice=lattice,
-            estimate=posterior.mean(plan.query.values),
+            estimate=estimate,
             epsilon=price,
-            statement=_statement(step, price, self.delta),
+            statement=step.statement(price, self.delta),
             private=self._randomness.private,
         )
 
-    def _log_likelihood(self, step: Protected, epsilon: Fraction, lattice: IntArray) -> FloatArray:
+    def _conditioned(
+        self, prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray
+    ) -> tuple[Belief, FloatArray]:
+        if self.delta == 0:
+            return conditioned(prior, step, price, lattice)
+        posterior = prior.condition(self._log_likelihood(step, price, lattice))
+        return posterior, posterior.mean(step.query.values)
+
+    def _log_likelihood(
+        self, step: Protected, epsilon: Fraction, lattice: ObjectArray
+    ) -> FloatArray:
         """The log-likelihood of an answer in every state, stand-ins included."""
         seen = step.mechanism(epsilon).log_likelihood(lattice)
         if self.delta:
@@ -265,7 +276,7 @@ class Stream:
         whole = isinstance(true_state, (int, np.integer)) and not isinstance(true_state, bool)
         if not whole or not 0 <= true_state < self.query.n_states:
             raise ArgumentError(f"true_state must be one of the {self.query.n_states} states")
-        if self.ledger.has(time, _name(plan.query), self.scenario):
+        if self.ledger.has(time, plan.query.name, self.scenario):
             raise ArgumentError(f"query must be new at time {time}, got one already answered")
         self.ledger.check(price)
 
@@ -285,18 +296,3 @@ def _randomness(
     if not person:
         raise ArgumentError("person must be named when a key is given, got an empty name")
     return KeyedRandomness(key)
-
-
-def _name(query: Query) -> str:
-    return query.digest.hex()[:16]
-
-
-def _statement(step: Protected, price: Fraction, delta: float) -> str:
-    if step.is_lone:
-        return "Only one state is possible; nothing can protect it."
-    statement = f"Odds between two linked states change by at most a factor exp({float(price):g})."
-    if delta:
-        statement += f" States outside the {1 - delta:g} location set are not protected."
-    if step.worst_norm == float("inf"):
-        statement += " Some possible states are told apart with certainty."
-    return statement

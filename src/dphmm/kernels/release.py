@@ -1,0 +1,121 @@
+"""One step of many beliefs at once: predict, weigh by the answer, normalise.
+
+The exponential is left to NumPy, whose own loop is faster, so a step is `weigh`, np.exp and
+`settle`. Beliefs are rows; every row is summed in the order of its states, whatever the
+number of rows or threads. Integers come as floats that hold them exactly: the caller
+guarantees that facets times differences stay below 2**53.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.kernels.chain import normalise, step
+
+LEVEL = 512 * np.log(2.0)
+
+
+@njit(cache=True, nogil=True)
+def exponents(
+    points: FloatArray,
+    normals: FloatArray,
+    offsets: FloatArray,
+    answer: FloatArray,
+    epsilon: float,
+    height: FloatArray,
+    result: FloatArray,
+) -> None:
+    """-epsilon (||z - f(s)||_K - the least such norm) for every state; points are columns."""
+    result[:] = 0.0
+    for h in range(len(offsets)):
+        height[:] = 0.0
+        for axis in range(len(answer)):
+            slope = normals[h, axis]
+            place = answer[axis]
+            for s in range(len(result)):
+                height[s] += slope * (place - points[axis, s])
+        offset = offsets[h]
+        for s in range(len(result)):
+            result[s] = max(result[s], abs(height[s]) / offset)
+    least = result.min()
+    for s in range(len(result)):
+        result[s] = -epsilon * (result[s] - least)
+
+
+@njit(cache=True, nogil=True)
+def weigh(
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    before: FloatArray,
+    points: FloatArray,
+    normals: FloatArray,
+    offsets: FloatArray,
+    answers: FloatArray,
+    epsilon: float,
+    after: FloatArray,
+    logs: FloatArray,
+) -> None:
+    """The predicted probabilities of every row, and the exponents of its answer."""
+    height = np.empty(after.shape[1])
+    for row in range(len(after)):
+        for state in range(after.shape[1]):
+            total = 0.0
+            for entry in range(indptr[state], indptr[state + 1]):
+                total += data[entry] * before[row, indices[entry]]
+            after[row, state] = total
+        exponents(points, normals, offsets, answers[row], epsilon, height, logs[row])
+
+
+@njit(cache=True, nogil=True)
+def settle(after: FloatArray, factors: FloatArray, possible: Mask) -> FloatArray:
+    """Multiply and normalise every row; gives the least possible weight of each."""
+    least = np.empty(len(after))
+    for row in range(len(after)):
+        total = 0.0
+        low = np.inf
+        for state in range(after.shape[1]):
+            weight = after[row, state] * factors[row, state]
+            after[row, state] = weight
+            total += weight
+            if possible[state] and weight < low:
+                low = weight
+        least[row] = low
+        for state in range(after.shape[1]):
+            after[row, state] /= total
+    return least
+
+
+@njit(cache=True, nogil=True)
+def weigh_wide(
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    before: FloatArray,
+    points: FloatArray,
+    normals: FloatArray,
+    offsets: FloatArray,
+    answer: FloatArray,
+    epsilon: float,
+    after: FloatArray,
+    logs: FloatArray,
+) -> None:
+    """`weigh` for one belief in wide numbers: whole levels of the answer go to the levels."""
+    step(indptr, indices, data, before, after)
+    exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
+    for state in range(len(logs)):
+        levels = np.floor(-logs[state] / LEVEL)
+        if levels > 0.0:
+            after[1, state] += levels
+            logs[state] += levels * LEVEL
+
+
+@njit(cache=True, nogil=True)
+def settle_wide(after: FloatArray, factors: FloatArray, probabilities: FloatArray) -> float:
+    """`settle` for one belief in wide numbers; gives the least probability written."""
+    for state in range(len(factors)):
+        after[0, state] *= factors[state]
+    _, least = normalise(after, probabilities)
+    return least
