@@ -23,8 +23,9 @@ from dphmm._types import IntArray, Mask
 from dphmm.accounting import Loss, constrained_epsilon
 from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull, sensitivity_hull
+from dphmm.ledger import as_epsilon
 from dphmm.policy import PolicyGraph
-from dphmm.query import Exact, Query, exact
+from dphmm.query import Exact, Query
 
 __all__ = ["Blowfish", "Mechanism", "Neighbors", "Secret", "counting_query"]
 
@@ -143,7 +144,7 @@ class Blowfish:
         secret lies outside the span of all that the policy hides. A secret that the
         constraint excludes is in no table, and loses nothing.
         """
-        body, share = self.body(mechanism, neighbors), _positive(epsilon)
+        body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
         norms = [body.lattice_norm(point) * share for point in self.query.points[: self.null]]
         return [
             norm if holds else Fraction(0) for norm, holds in zip(norms, self.possible, strict=True)
@@ -163,7 +164,7 @@ class Blowfish:
         Bounded: the worst replacement, max ||f(s) - f(s')||_K epsilon over all possible
         secrets, its first part. `neighbors` are the edges that the policy was enforced for.
         """
-        body, share = self.body(mechanism, neighbors), _positive(epsilon)
+        body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
         if protect == "unbounded":
             answers = self.existence_epsilon(epsilon, mechanism=mechanism, neighbors=neighbors)
             return max(answers, default=Fraction(0))
@@ -194,10 +195,3 @@ class Blowfish:
     @cached_property
     def _with_null(self) -> Mask:
         return np.append(self.possible, True)
-
-
-def _positive(epsilon: Exact) -> Fraction:
-    share = exact(epsilon)
-    if share <= 0:
-        raise ArgumentError(f"epsilon must be positive, got {epsilon!r}")
-    return share

@@ -14,8 +14,9 @@ from dphmm._types import IntArray, ObjectArray
 from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull
 from dphmm.lattice import exact_product
+from dphmm.ledger import as_epsilon
 from dphmm.policy import possible_mask
-from dphmm.query import Exact, Query, exact
+from dphmm.query import Exact, Query
 
 Loss: TypeAlias = Fraction | float
 """An exact fraction, or a float that is infinite or rounded up."""
@@ -39,9 +40,7 @@ class Charge:
                 f"hull must live on the query's lattice ({query.dimension} dimensions, "
                 f"step {query.step}), got {hull.dimension} dimensions, step {hull.step}"
             )
-        share = exact(epsilon)
-        if share <= 0:
-            raise ArgumentError(f"epsilon must be positive, got {epsilon!r}")
+        share = as_epsilon(epsilon)
         for name, value in (("query", query), ("hull", hull), ("epsilon", share)):
             object.__setattr__(self, name, value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from dphmm._types import IntArray, Mask
 from dphmm.accounting.charges import Charge
 from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull
+from dphmm.ledger import as_epsilon
 from dphmm.markov import Belief, Chain, MarkovModel, Start
 from dphmm.policy import possible_mask
 from dphmm.query import Exact, Query
@@ -33,7 +35,7 @@ class History:
     models: tuple[MarkovModel, ...]
     """The model that governs the step into each time."""
     possible: tuple[Mask, ...]
-    """The possible states before each release: reachable, and within what was given."""
+    """The possible states before each release: as given, else what the moves lead to."""
 
     def __init__(
         self,
@@ -61,9 +63,7 @@ class History:
         given = possible if possible is not None else [None] * len(steps)
         object.__setattr__(self, "charges", steps)
         object.__setattr__(self, "models", models)
-        object.__setattr__(
-            self, "possible", _reachable(models, _known(start, model.n_states), given)
-        )
+        object.__setattr__(self, "possible", _masks(models, _known(start, model.n_states), given))
 
     @classmethod
     def of(
@@ -80,7 +80,7 @@ class History:
         """The history of one query: a hull for each step, None where nothing was released.
 
         `epsilon` is one for all or one for each step; `possible` are the masks before each
-        release where they are known to be smaller than what the model allows.
+        release, None where all that the moves lead to is possible.
 
         >>> body = SensitivityHull.from_vertices([[1]])
         >>> model = MarkovModel([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
@@ -97,15 +97,16 @@ class History:
                 f"got {len(shares)}"
             )
         # Equal steps share one charge, so that what depends on it is computed once.
-        made: dict[tuple[SensitivityHull, Exact], Charge] = {}
+        made: dict[tuple[SensitivityHull, Fraction], Charge] = {}
         charges: list[tuple[Charge, ...]] = []
         for hull, share in zip(hulls, shares, strict=True):
             if hull is None:
                 charges.append(())
                 continue
-            if (hull, share) not in made:
-                made[hull, share] = Charge(query, hull, share)
-            charges.append((made[hull, share],))
+            key = hull, as_epsilon(share)
+            if key not in made:
+                made[key] = Charge(query, *key)
+            charges.append((made[key],))
         return cls(model, charges, start=start, possible=possible, time=time)
 
     def __len__(self) -> int:
@@ -155,16 +156,21 @@ def _known(start: Start | Mask | None, n_states: int) -> Mask:
     return Belief.known(start, n_states).possible
 
 
-def _reachable(
+def _masks(
     models: tuple[MarkovModel, ...], known: Mask, given: Sequence[ArrayLike | None]
 ) -> tuple[Mask, ...]:
     masks = []
+    reached = before = known
     for step, (model, allowed) in enumerate(zip(models, given, strict=True)):
-        known = model.successors(known) & possible_mask(allowed, model.n_states)
-        if not known.any():
+        # A mask that was given is kept: with delta above zero a state can come back that no
+        # state of the mask before leads to, and what its release tells still counts.
+        mask = model.successors(before) if allowed is None else possible_mask(allowed, len(known))
+        reached = model.successors(reached) & mask
+        if not reached.any():
             raise ArgumentError(
                 f"possible must leave a reachable state at every step, got none at step {step}"
             )
-        known.setflags(write=False)
-        masks.append(known)
+        before = np.array(mask)
+        before.setflags(write=False)
+        masks.append(before)
     return tuple(masks)

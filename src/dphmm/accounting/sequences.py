@@ -67,6 +67,8 @@ def sequence_epsilon(history: History) -> Loss:
     >>> sequence_epsilon(history), paper_sequence_epsilon(history)
     (Fraction(40, 1), Fraction(60, 1))
     """
+    if inf in worst_losses(history):
+        return inf
     return _Losses(history).between(0, len(history))
 
 

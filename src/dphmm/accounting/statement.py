@@ -111,7 +111,8 @@ class PrivacyStatement:
         if self.adaptive:
             lines.append(
                 "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
-                "these values hold for this history only and were not known beforehand."
+                "these values hold for this history only and were not known beforehand; states "
+                "that delta left out are not covered."
             )
         return "\n".join(lines)
 
