@@ -174,7 +174,7 @@ def maximised(model: MarkovModel, counts: FloatArray) -> FloatArray:
     sources = row_of_entry(model.transition)
     sums = np.bincount(sources, weights=counts, minlength=model.n_states)[sources]
     ratio = np.divide(counts, sums, out=model.transition.data.copy(), where=sums > 0)
-    return np.maximum(ratio, LEAST_PROBABILITY)
+    return np.asarray(np.maximum(ratio, LEAST_PROBABILITY), dtype=np.float64)
 
 
 def learned(
