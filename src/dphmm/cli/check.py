@@ -1,0 +1,85 @@
+"""`dphmm check`: what a scenario protects, step by step, before anybody is released."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from dphmm.cli.common import json_option, print_json, progress
+from dphmm.scenario.checking import Step, check_steps, guarantee
+from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.settings import as_text
+
+__all__ = ["command"]
+
+LISTED = 5
+"""States named in a line for people; `--json` names all of them."""
+
+
+@click.command("check")
+@click.argument("scenario_file", metavar="SCENARIO.TOML")
+@click.option("--steps", default=10, show_default=True, type=click.IntRange(1), metavar="T")
+@json_option
+def command(scenario_file: str, steps: int, as_json: bool) -> int:
+    r"""Say who is exposed at which step, what repair adds, and what an answer is worth.
+
+    The exit code is 1 if somebody stays exposed: the policy leaves them alone and repair is
+    off, or only one state is possible.
+
+    \b
+    Example:
+      dphmm check town.toml --steps 20
+    """
+    scenario = Scenario.load(scenario_file)
+    found = list(progress(check_steps(scenario, steps), total=steps, what="checking"))
+    unprotected = any(step.exposed for step in found)
+    if as_json:
+        print_json(
+            {
+                "scenario": scenario.name,
+                "states": len(scenario.states),
+                "model": scenario.source,
+                "epsilon": as_text(scenario.settings.epsilon),
+                "guarantee": guarantee(scenario),
+                "exposed": unprotected,
+                "steps": [_plain(step) for step in found],
+            }
+        )
+        return int(unprotected)
+    click.echo(f"{scenario.name}: {len(scenario.states)} states; model: {scenario.source}")
+    click.echo(guarantee(scenario))
+    click.echo("step  possible  exposed  repair adds  hull               DoP         error")
+    for step in found:
+        click.echo(_line(step))
+        if step.exposed_before:
+            names = ", ".join(step.exposed_before[:LISTED])
+            more = len(step.exposed_before) - LISTED
+            fate = "exposed" if step.exposed else "exposed without repair"
+            click.echo(f"      {fate}: {names}{f' and {more} more' if more > 0 else ''}")
+        if step.added:
+            pairs = ", ".join(f"{a} - {b}" for a, b in step.added[:LISTED])
+            more = len(step.added) - LISTED
+            click.echo(f"      linked by repair: {pairs}{f' and {more} more' if more > 0 else ''}")
+    if found[-1].lasts:
+        click.echo(f"From step {found[-1].time} on nothing changes without a release.")
+    click.echo("Somebody is exposed." if unprotected else "Nobody is exposed.")
+    return int(unprotected)
+
+
+def _line(step: Step) -> str:
+    hull = f"rank {step.rank}, size {step.volume:.4g}"
+    degrees = f"{step.least_protection}..{step.most_protection}"
+    return (
+        f"{step.time:4d}  {step.possible:8d}  {len(step.exposed_before):7d}  "
+        f"{len(step.added):11d}  {hull:17s}  {degrees:10s}  {step.error:.4g}"
+    )
+
+
+def _plain(step: Step) -> dict[str, Any]:
+    facts = asdict(step)
+    facts["constrained_epsilon"] = (
+        None if step.constrained_epsilon == float("inf") else float(step.constrained_epsilon)
+    )
+    return facts

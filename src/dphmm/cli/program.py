@@ -1,0 +1,120 @@
+"""The program `dphmm`: its commands, loaded when they are called, and its one way to fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, NoReturn, TextIO
+
+import click
+
+from dphmm import __version__
+from dphmm.errors import BudgetError, CollapsedAnswersWarning, DphmmError, ExposureError
+
+__all__ = ["COMMANDS", "program"]
+
+COMMANDS = {
+    "check": "who is exposed when, what repair adds, and what an answer is worth",
+    "design": "the radius or epsilon that meets a wanted error or protection",
+    "learn": "a model of how people move, from their trips or from earlier releases",
+    "release": "private answers for trips from a file or a pipe",
+}
+"""Every command is the attribute `command` of the module of its name in this folder."""
+
+
+class Program(click.Group):
+    """A group that loads a command when it is called and says every error in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, as `--help` lists them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"dphmm.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> NoReturn:
+        """Run and exit: 0, 1 for a no, 2 for bad input with one line that says where."""
+        options["standalone_mode"] = False
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _say_warning
+                warnings.simplefilter("always", CollapsedAnswersWarning)
+                code = super().main(args, prog_name or "dphmm", *arguments, **options)
+            sys.stdout.flush()
+            sys.exit(code if isinstance(code, int) else 0)
+        except BrokenPipeError:
+            _forget_output()
+            sys.exit(0)
+        except (BudgetError, ExposureError) as fault:
+            _fail(str(fault), 1)
+        except DphmmError as fault:
+            _fail(str(fault), 2)
+        except click.exceptions.NoArgsIsHelpError as fault:
+            click.echo(fault.format_message())
+            sys.exit(2)
+        except click.ClickException as fault:
+            _fail(fault.format_message(), 2)
+        except (KeyboardInterrupt, click.Abort):
+            _forget_output()
+            sys.exit(130)
+        except OSError as fault:
+            _forget_output()
+            _fail(_what_the_system_said(fault), 2)
+
+
+def _say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    click.echo(f"dphmm: note: {message}", err=True)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"dphmm: {' '.join(message.split())}", err=True)
+    sys.exit(code)
+
+
+def _what_the_system_said(fault: OSError) -> str:
+    place = f"{fault.filename}: " if fault.filename else "output: "
+    if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{place}disk must have room, got: {fault.strerror}; no answer left unwritten"
+    return f"{place}{fault.strerror or fault}"
+
+
+def _forget_output() -> None:
+    """Let nothing more be written to an output that is gone or full."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(cls=Program, no_args_is_help=True)
+@click.version_option(__version__, prog_name="dphmm")
+def program() -> None:
+    """Release what a Markov chain is doing, privately, under a policy drawn as a graph.
+
+    Exit codes: 0, 1 if the answer is no (exposed, over budget), 2 for bad input.
+    """

@@ -1,0 +1,150 @@
+"""`dphmm release`: trips in, private answers out, the ledger first."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from dphmm.cli.common import column_option, columns_from, json_option, progress, read_key
+from dphmm.errors import DataError
+from dphmm.scenario.files import whole_file
+from dphmm.scenario.journal import Journal
+from dphmm.scenario.releasing import Answer, Releaser
+from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.settings import as_text
+from dphmm.scenario.trips import Row, read_trips
+
+__all__ = ["command"]
+
+BATCH = 256
+"""Rows of a file that share one wait for the disk; rows of a pipe never share."""
+
+
+@click.command("release")
+@click.argument("scenario_file", metavar="SCENARIO.TOML")
+@click.argument("trips", default="-")
+@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+@click.option("--ledger", metavar="FILE", help="Default: SCENARIO.ledger.jsonl, beside it.")
+@click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
+@click.option("--person", help="Whose rows they are, if no column says so.")
+@column_option
+@json_option
+def command(
+    scenario_file: str,
+    trips: str,
+    output: str | None,
+    ledger: str | None,
+    key_file: str | None,
+    person: str | None,
+    column_names: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    r"""Answer every row of TRIPS (CSV, JSON lines or Parquet; - is standard input).
+
+    One line in, one line out. Every answer is in the ledger, on disk, before it leaves; one
+    that the ledger holds already is said again and costs nothing, so a run that was stopped
+    is simply run again. A file is checked to its end before anything is released.
+
+    \b
+    Example:
+      dphmm release town.toml trips.csv -o released.csv
+      tail -f live.csv | dphmm release town.toml --json
+    """
+    key = None if key_file is None else read_key(key_file)
+    scenario = Scenario.load(scenario_file)
+    columns = columns_from(column_names)
+    is_file = trips != "-" and Path(trips).is_file()
+    if trips != "-" and not Path(trips).exists():
+        raise DataError(f"{trips}: file must be readable, got none of that name")
+    name = "standard input" if trips == "-" else Path(trips).name
+
+    def rows() -> Iterator[Row]:
+        source: Any = _lines(sys.stdin, name) if trips == "-" else trips
+        return read_trips(
+            source, scenario.states, scenario.settings.clock,
+            columns=columns, person=person, file=name,
+        )  # fmt: skip
+
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(ledger or _ledger_beside(scenario_file)))
+        releaser = Releaser(scenario, journal, key, name)
+        total = None
+        if is_file:
+            releaser.check(progress(rows(), what="checking"))
+        out: Callable[[str], Any] = _to_standard_output
+        if output is not None and output != "-":
+            file = stack.enter_context(whole_file(output))
+            out = _to_file(file)
+        write = _json_line if as_json else _csv_line
+        if not as_json:
+            out(_csv_text(header(scenario)))
+        repeated = 0
+        source = progress(rows(), total=total, what="releasing")
+        for batch in _batches(source, BATCH if is_file else 1):
+            answers = releaser.answer(batch)
+            out("".join(write(scenario, answer) for answer in answers))
+            repeated += sum(answer.repeated for answer in answers)
+    if repeated:
+        click.echo(f"dphmm: note: {repeated} answers were in the ledger already", err=True)
+    return 0
+
+
+def header(scenario: Scenario) -> list[str]:
+    """The columns of the output."""
+    columns = scenario.columns
+    return ["person", "time", *columns, *(f"estimate_{name}" for name in columns), "epsilon"]
+
+
+def _csv_line(scenario: Scenario, answer: Answer) -> str:
+    numbers = [repr(float(value)) for value in (*answer.answer, *answer.estimate)]
+    return _csv_text([answer.person, answer.time, *numbers, as_text(answer.epsilon)])
+
+
+def _csv_text(cells: Iterable[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def _json_line(scenario: Scenario, answer: Answer) -> str:
+    numbers = [float(value) for value in (*answer.answer, *answer.estimate)]
+    cells = [answer.person, answer.time, *numbers, as_text(answer.epsilon)]
+    return json.dumps(dict(zip(header(scenario), cells, strict=True)), ensure_ascii=False) + "\n"
+
+
+def _to_standard_output(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _to_file(file: BinaryIO) -> Callable[[str], None]:
+    def write(text: str) -> None:
+        file.write(text.encode())
+
+    return write
+
+
+def _lines(lines: Iterable[str], name: str) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError:
+        raise DataError(f"{name}: file must be UTF-8 text, got other bytes") from None
+
+
+def _batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
+    for first in rows:
+        yield list(chain([first], islice(rows, size - 1)))
+
+
+def _ledger_beside(scenario_file: str) -> Path:
+    path = Path(scenario_file)
+    return path.with_name(f"{path.stem}.ledger.jsonl")

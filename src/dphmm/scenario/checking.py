@@ -1,0 +1,121 @@
+"""What a scenario protects at each step, computed from public things alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from dphmm.plan import Plan, Protected, location_set
+from dphmm.protection import degree_of_protection, exposed
+from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.settings import as_text
+
+__all__ = ["Step", "check_steps", "guarantee", "possible_steps"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a chain about which nothing has been said yet."""
+
+    time: int
+    possible: int
+    """How many states are possible."""
+    exposed_before: tuple[str, ...]
+    """Those that the policy alone leaves exposed."""
+    exposed: tuple[str, ...]
+    """Those that stay exposed under the noise that is really used."""
+    added: tuple[tuple[str, str], ...]
+    """The edges that repair adds."""
+    rank: int
+    volume: float
+    """Of the noise's body, in the units of the query."""
+    least_protection: int
+    most_protection: int
+    """The degrees of protection, the smallest and the largest over the possible states."""
+    error: float
+    """The root of the mean squared error of an answer."""
+    constrained_epsilon: Fraction | float
+    """The epsilon of the worst pair of possible states (Theorem 6.3)."""
+    lasts: bool
+    """Whether every later step is the same, as long as nothing is released."""
+
+
+def possible_steps(scenario: Scenario, steps: int) -> Iterator[tuple[int, np.ndarray, bool]]:
+    """The possible set at each step without releases, up to the one that lasts."""
+    belief = scenario.start
+    fixed = scenario.model.at(1) is scenario.model
+    delta = scenario.settings.delta
+    for time in range(1, steps + 1):
+        before = belief.possible
+        belief = belief.predict(scenario.model.at(time))
+        if delta:
+            yield time, location_set(belief.probabilities, delta), False
+            continue
+        lasts = fixed and bool((belief.possible == before).all())
+        yield time, belief.possible, lasts
+        if lasts:
+            return
+
+
+def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
+    """What the scenario protects at each step; ends early once nothing changes any more."""
+    plan, query, labels = scenario.plan, scenario.query, scenario.labels
+    bare = _without_repair(plan)
+    for time, possible, lasts in possible_steps(scenario, steps):
+        step = plan.at(possible)
+        before = bare.at(possible)
+        degrees = degree_of_protection(query, step.policy, possible, hull=step.body)[possible]
+        alone_before = exposed(query, before.policy, possible, hull=before.body)
+        alone = exposed(query, step.policy, possible, hull=step.body)
+        yield Step(
+            time=time,
+            possible=int(possible.sum()),
+            exposed_before=tuple(labels[state] for state in alone_before),
+            exposed=tuple(labels[state] for state in alone),
+            added=_added(before, step, labels),
+            rank=step.body.rank,
+            volume=float(step.body.volume),
+            least_protection=int(degrees.min()),
+            most_protection=int(degrees.max()),
+            error=sqrt(step.mechanism(scenario.settings.epsilon).mean_squared_error),
+            constrained_epsilon=step.worst_norm * scenario.settings.epsilon,
+            lasts=lasts,
+        )
+
+
+def guarantee(scenario: Scenario) -> str:
+    """What every release promises, in a sentence."""
+    price = as_text(scenario.settings.epsilon)
+    limit = scenario.settings.limit
+    budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
+    delta = scenario.settings.delta
+    besides = f" States outside the {1 - delta:g} location set are not protected." if delta else ""
+    return (
+        f"Each answer changes the odds between two linked states by at most a factor "
+        f"exp({price}); {budget}.{besides}"
+    )
+
+
+def _without_repair(plan: Plan) -> Plan:
+    return Plan(
+        plan.policy,
+        plan.query,
+        mechanism=plan.mechanism,
+        shape=plan.shape,
+        repair=None,
+        full_rank=False,
+    )
+
+
+def _added(
+    before: Protected, after: Protected, labels: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    if after.policy is before.policy:
+        return ()
+    old = {(int(a), int(b)) for a, b in before.policy.links}
+    links = ((int(a), int(b)) for a, b in after.policy.links)
+    return tuple((labels[a], labels[b]) for a, b in links if (a, b) not in old)

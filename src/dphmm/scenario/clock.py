@@ -1,0 +1,144 @@
+"""Times in files as steps of a chain.
+
+The clock is cut into steps from 1970 (or from zero, for whole numbers), and a row belongs to
+the step that it falls in. Whole numbers and ISO 8601 dates do not mix, nor do two time zones
+unless the scenario names the place whose clocks change.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from dphmm.errors import ArgumentError, DataError
+
+__all__ = ["Clock", "Slots"]
+
+_UNITS = {"s": 1, "sec": 1, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
+_DURATION = re.compile(r"^\s*(\d+)\s*([a-z]+)\s*$")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How long a step is: a whole number, or a duration such as "5 min" for dates.
+
+    `origin` is the time of step 0; without it everybody's first row is their step 1. `zone`
+    is the place of dates that name no zone.
+    """
+
+    step: int | str = 1
+    origin: int | str | None = None
+    zone: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.step, bool) or (isinstance(self.step, int) and self.step < 1):
+            raise ArgumentError(f"step must be at least 1, got {self.step!r}")
+        if isinstance(self.step, str):
+            _seconds(self.step)
+        if self.zone is not None:
+            try:
+                ZoneInfo(self.zone)
+            except (KeyError, ValueError, OSError):
+                raise ArgumentError(
+                    f"zone must be a name such as 'Europe/Berlin', got {self.zone!r}"
+                ) from None
+        if self.origin is not None:
+            try:
+                Slots(self, "origin").of(self.origin, 0)
+            except DataError:
+                raise ArgumentError(
+                    f"origin must be a time like those of the trips, got {self.origin!r}"
+                ) from None
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether times are dates."""
+        return isinstance(self.step, str)
+
+    @property
+    def first_slot(self) -> int | None:
+        """The slot of step 0, if the scenario fixes it."""
+        return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
+
+
+def _seconds(duration: str) -> int:
+    found = _DURATION.match(duration)
+    unit = found[2] if found else ""
+    size = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+    if found is None or size is None or int(found[1]) < 1:
+        raise ArgumentError(f"step must be a number or a duration like '5 min', got {duration!r}")
+    return int(found[1]) * size
+
+
+class Slots:
+    """The slots of one file's times; remembers the zone that the file began with.
+
+    >>> slots = Slots(Clock("5 min"), "trips.csv")
+    >>> slots.of("2024-05-01T10:05:00Z", 2) - slots.of("2024-05-01T10:04:59Z", 3)
+    1
+    >>> slots.of("2024-05-01T10:05:00+02:00", 4)
+    Traceback (most recent call last):
+    dphmm.errors.DataError: trips.csv:4: time must have one zone in the whole file, got a \
+second; if its place changes its clocks, give the scenario a time zone
+    """
+
+    def __init__(self, clock: Clock, file: str) -> None:
+        self._clock = clock
+        self._file = file
+        self._zone = ZoneInfo(clock.zone) if clock.zone else None
+        self._seen: timedelta | None = None
+        self._has_seen = False
+
+    def of(self, time: object, line: int) -> int:
+        """The slot that a time falls in."""
+        if isinstance(self._clock.step, int):
+            return self._whole(time, line) // self._clock.step
+        micros = (self._moment(time, line) - _EPOCH) // _MICROSECOND
+        return micros // (_seconds(self._clock.step) * 1_000_000)
+
+    def _whole(self, time: object, line: int) -> int:
+        if isinstance(time, int) and not isinstance(time, bool):
+            return time
+        text = time.strip() if isinstance(time, str) else ""
+        if not re.fullmatch(r"[+-]?\d{1,18}", text):
+            wants = (
+                "" if not _is_date(text) else "; for dates give the scenario a step like '5 min'"
+            )
+            raise self._wrong(line, f"must be a whole number{wants}")
+        return int(text)
+
+    def _moment(self, time: object, line: int) -> datetime:
+        try:
+            moment = datetime.fromisoformat(time.strip() if isinstance(time, str) else "")
+        except ValueError:
+            raise self._wrong(line, "must be a date like 2024-05-01T10:05:00Z") from None
+        offset = moment.utcoffset()
+        if self._has_seen and (offset is None) != (self._seen is None):
+            raise self._wrong(line, "must have a zone in all rows or in none, got both")
+        if offset is None and self._zone is None:
+            raise self._wrong(
+                line, "must have a zone, such as a final Z, got none; or give the scenario one"
+            )
+        if self._has_seen and offset != self._seen and self._zone is None:
+            raise self._wrong(
+                line,
+                "must have one zone in the whole file, got a second; "
+                "if its place changes its clocks, give the scenario a time zone",
+            )
+        self._has_seen, self._seen = True, offset
+        return moment.replace(tzinfo=self._zone) if offset is None else moment
+
+    def _wrong(self, line: int, what: str) -> DataError:
+        return DataError(f"{self._file}:{line}: time {what}")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

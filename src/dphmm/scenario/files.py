@@ -1,0 +1,63 @@
+"""Files that are written whole or not at all, and read with the place of every mistake."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from dphmm.errors import DataError
+
+__all__ = ["read_text", "whole_file", "write_whole"]
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write that takes its name only when everything is in it and on disk.
+
+    It is written beside, as `.NAME.part`, and renamed; after an error nothing is left, and
+    what was there before is as it was. Pipes and devices are written to directly.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        with target.open("wb") as out:
+            yield out
+        return
+    partial = target.with_name(f".{target.name}.part")
+    try:
+        with partial.open("wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def write_whole(path: str | Path, content: bytes | str) -> None:
+    """Write a file whole or not at all."""
+    with whole_file(path) as out:
+        out.write(content.encode() if isinstance(content, str) else content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_text(path: str | Path) -> str:
+    """A text file's content; what cannot be read is an error that names the file."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: file must be UTF-8 text, got other bytes") from None
+    except OSError as fault:
+        raise DataError(f"{path}: file must be readable, got: {fault.strerror}") from None

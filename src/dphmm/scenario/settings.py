@@ -1,0 +1,295 @@
+"""The TOML file of a scenario: its keys, checked, and the same file written back."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dphmm.errors import ArgumentError, DphmmError, ScenarioError
+from dphmm.ledger import as_epsilon
+from dphmm.query import exact
+from dphmm.scenario.clock import Clock
+from dphmm.scenario.files import read_text
+
+__all__ = ["Policy", "Settings", "as_text"]
+
+REPAIRS = ("nearest", "min_area", "min_error", "optimal", "none")
+Number: TypeAlias = int | Decimal | str
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Which states must look alike: every part that is given adds its edges."""
+
+    complete: bool = False
+    category: str | None = None
+    """The column of the states whose equal values must look alike."""
+    distance: Fraction | None = None
+    """The radius, in the units of the query, within which states must look alike."""
+    one_step: bool = False
+    edges: str | None = None
+    """A CSV file of two labels a row."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a scenario file says; the names of its files are relative to it."""
+
+    name: str
+    epsilon: Fraction
+    states: str = "states.csv"
+    model: str = "model.npz"
+    limit: Fraction | None = None
+    start: str | Mapping[str, float] = "uniform"
+    """A label, "uniform", "stationary", or the probability of each label."""
+    columns: tuple[str, ...] = ()
+    step: Fraction = Fraction(1)
+    policy: Policy = field(default_factory=Policy)
+    mechanism: str = "knorm"
+    shape: str = "hull"
+    repair: str | None = "min_error"
+    full_rank: bool = True
+    delta: float = 0.0
+    clock: Clock = field(default_factory=Clock)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Settings:
+        """The settings of a TOML file; a mistake is located, a misspelt key gets a suggestion."""
+        name, text = Path(path).name, read_text(path)
+        try:
+            # Decimal keeps an epsilon of 0.1 exactly what was written.
+            table = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as fault:
+            raise ScenarioError(f"{name}: file must be TOML: {fault}") from None
+        return _Reader(name, text, table).settings(Path(path).stem)
+
+    def to_toml(self) -> str:
+        """The TOML text that `read` reads back."""
+        lines = [
+            f"name = {_text(self.name)}",
+            f"states = {_text(self.states)}",
+            f"model = {_text(self.model)}",
+            f"epsilon = {_text(as_text(self.epsilon))}",
+        ]
+        if self.limit is not None:
+            lines.append(f"limit = {_text(as_text(self.limit))}")
+        if isinstance(self.start, str):
+            lines.append(f"start = {_text(self.start)}")
+        lines += [
+            f"mechanism = {_text(self.mechanism)}",
+            f"shape = {_text(self.shape)}",
+            f"repair = {_text(self.repair or 'none')}",
+            f"full_rank = {str(self.full_rank).lower()}",
+            f"delta = {self.delta!r}",
+            "",
+            "[query]",
+        ]
+        if self.columns:
+            lines.append(f"columns = [{', '.join(map(_text, self.columns))}]")
+        lines += [f"step = {_text(as_text(self.step))}", "", "[policy]"]
+        lines += [
+            f"{part.name} = {_value(getattr(self.policy, part.name))}"
+            for part in fields(Policy)
+            if getattr(self.policy, part.name) not in (None, False)
+        ]
+        lines += ["", "[time]", f"step = {_value(self.clock.step)}"]
+        if self.clock.origin is not None:
+            lines.append(f"origin = {_value(self.clock.origin)}")
+        if self.clock.zone is not None:
+            lines.append(f"zone = {_text(self.clock.zone)}")
+        if not isinstance(self.start, str):
+            lines += ["", "[start]"]
+            lines += [f"{_text(label)} = {value!r}" for label, value in self.start.items()]
+        return "\n".join(lines) + "\n"
+
+
+def as_text(number: Fraction) -> str:
+    """A rational number as it would be written: a decimal if it has one, else a quotient.
+
+    >>> as_text(Fraction(1, 10)), as_text(Fraction(3)), as_text(Fraction(1, 3))
+    ('0.1', '3', '1/3')
+    """
+    rest, places = number.denominator, 0
+    for factor in (2, 5):
+        power = 0
+        while rest % factor == 0:
+            rest //= factor
+            power += 1
+        places = max(places, power)
+    if rest != 1 or places > 30:
+        return str(number)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    sign = "-" if number < 0 else ""
+    return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Fraction):
+        return _text(as_text(value))
+    return str(value) if isinstance(value, int) else _text(str(value))
+
+
+def _text(text: str) -> str:
+    """A TOML basic string."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    control = {ord(c): f"\\u{ord(c):04x}" for c in map(chr, (*range(32), 127))}
+    return f'"{escaped.translate(control)}"'
+
+
+_KEYS = {
+    "": (
+        *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape"),
+        *("repair", "full_rank", "delta", "query", "policy", "time"),
+    ),
+    "query": ("columns", "step"),
+    "policy": tuple(part.name for part in fields(Policy)),
+    "time": ("step", "origin", "zone"),
+}
+_MISSING: Any = object()
+
+
+class _Reader:
+    """One file's table, read key by key; every complaint names file, line and key."""
+
+    def __init__(self, file: str, text: str, table: dict[str, Any]) -> None:
+        self._file, self._text, self._table = file, text, table
+
+    def settings(self, stem: str) -> Settings:
+        self._check_keys("", self._table)
+        for section in ("query", "policy", "time"):
+            self._check_keys(section, self._section(section))
+        columns = self._get("query", "columns", list, [])
+        if not all(isinstance(column, str) for column in columns):
+            raise self._wrong("query", "columns", "must be a list of names")
+        return Settings(
+            name=self._get("", "name", str, stem),
+            epsilon=self._number("", "epsilon", as_epsilon),
+            states=self._get("", "states", str, "states.csv"),
+            model=self._get("", "model", str, "model.npz"),
+            limit=self._number("", "limit", as_epsilon, None),
+            start=self._start(),
+            columns=tuple(columns),
+            step=self._number("query", "step", exact, Fraction(1)),
+            policy=Policy(
+                complete=self._get("policy", "complete", bool, False),
+                category=self._get("policy", "category", str, None),
+                distance=self._number("policy", "distance", exact, None),
+                one_step=self._get("policy", "one_step", bool, False),
+                edges=self._get("policy", "edges", str, None),
+            ),
+            mechanism=self._choice("mechanism", ("knorm", "laplace", "isotropic"), "knorm"),
+            shape=self._choice("shape", ("hull", "enlarged"), "hull"),
+            repair=self._repair(),
+            full_rank=self._get("", "full_rank", bool, True),
+            delta=float(self._number("", "delta", exact, Fraction(0))),
+            clock=self._clock(self._section("time")),
+        )
+
+    def _clock(self, section: dict[str, Any]) -> Clock:
+        try:
+            origin = section.get("origin")
+            if origin is not None and not isinstance(origin, int):
+                origin = str(origin)
+            return Clock(section.get("step", 1), origin, section.get("zone"))
+        except ArgumentError as fault:
+            key = str(fault).partition(" ")[0]
+            raise self._wrong("time", key, str(fault).partition(" ")[2]) from None
+
+    def _start(self) -> str | Mapping[str, float]:
+        start = self._table.get("start", "uniform")
+        if isinstance(start, str):
+            return start
+        if isinstance(start, dict) and all(
+            isinstance(value, (int, Decimal)) and not isinstance(value, bool)
+            for value in start.values()
+        ):
+            return {label: float(value) for label, value in start.items()}
+        raise self._wrong(
+            "", "start", "must be a label, 'uniform', 'stationary', or a table of probabilities"
+        )
+
+    def _repair(self) -> str | None:
+        if self._table.get("repair") is False:
+            return None
+        chosen = self._choice("repair", REPAIRS, "min_error")
+        return None if chosen == "none" else chosen
+
+    def _choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        chosen: str = self._get("", key, str, default)
+        if chosen not in choices:
+            hint = _suggestion(chosen, choices)
+            raise self._wrong("", key, f"must be one of {', '.join(choices)}, got {chosen!r}{hint}")
+        return chosen
+
+    def _get(self, section: str, key: str, kind: type, default: Any) -> Any:
+        value = self._section(section).get(key, default)
+        if value is not default and (type(value) is not kind):
+            names = {str: "text", bool: "true or false", list: "a list"}
+            raise self._wrong(section, key, f"must be {names[kind]}, got {_shown(value)}")
+        return value
+
+    def _number(self, section: str, key: str, convert: Any, default: Any = _MISSING) -> Any:
+        value = self._section(section).get(key, _MISSING)
+        if value is _MISSING and default is _MISSING:
+            raise ScenarioError(f"{self._file}: {key} must be given")
+        if value is _MISSING:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)):
+            raise self._wrong(section, key, f"must be a number, got {_shown(value)}")
+        try:
+            return convert(value)
+        except DphmmError as fault:
+            problem = re.sub(r"^\w+ ", "", str(fault))
+            raise self._wrong(section, key, re.sub(r"Decimal\('(.*?)'\)", r"\1", problem)) from None
+
+    def _section(self, section: str) -> dict[str, Any]:
+        if not section:
+            return self._table
+        table = self._table.get(section, {})
+        if not isinstance(table, dict):
+            raise self._wrong("", section, f"must be a table [{section}], got {_shown(table)}")
+        return table
+
+    def _check_keys(self, section: str, table: Mapping[str, Any]) -> None:
+        known = _KEYS[section]
+        for key in table:
+            if key not in known:
+                everywhere = {name: part for part, names in _KEYS.items() for name in names}
+                hint = _suggestion(key, known) or _suggestion(key, tuple(everywhere))
+                raise self._wrong(section, key, f"is not a key of a scenario{hint}")
+
+    def _wrong(self, section: str, key: str, problem: str) -> ScenarioError:
+        line = self._line(section, key)
+        place = f"{self._file}:{line}" if line else self._file
+        return ScenarioError(f"{place}: {f'{section}.{key}' if section else key} {problem}")
+
+    def _line(self, section: str, key: str) -> int | None:
+        """Where a key stands, as far as plain lines tell."""
+        current = ""
+        for number, line in enumerate(self._text.splitlines(), start=1):
+            head = re.match(r"\s*\[\s*([\w\-]+)\s*\]", line)
+            if head:
+                current = head[1]
+                if not section and current == key:
+                    return number
+            elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
+                return number
+        return None
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
+def _suggestion(word: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""
