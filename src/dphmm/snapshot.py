@@ -18,41 +18,50 @@ import numpy as np
 from dphmm.belief import Belief
 from dphmm.errors import ArgumentError, DataError
 from dphmm.ledger import Entry, Ledger
+from dphmm.mechanisms import lattice_vector
 from dphmm.query import Query
 from dphmm.stream import Said, Stream
 
 __all__ = ["restore", "snapshot"]
 
 FORMAT = 1
+EARLIER = "earlier"
+"""The name of an entry that sums up what a snapshot without history leaves out."""
 
 
 def snapshot(stream: Stream, history: bool = True) -> bytes:
-    """The stream's state; without its history it is shorter but cannot be smoothed."""
+    """The stream's state; without its history it is shorter but cannot be smoothed.
+
+    What was spent is kept either way: without history as one entry at time 0.
+    """
     said = stream.said if history else []
+    ledger = stream.ledger
+    entries = ledger.entries
+    if not history and entries:
+        entries = (Entry(0, EARLIER, ledger.spent, ledger.constrained, stream.scenario),)
     facts = {
         "format": FORMAT,
         "query": stream.query.digest.hex(),
         "person": stream.person,
         "scenario": stream.scenario,
         "time": stream.time,
-        "limit": None if stream.ledger.limit is None else str(stream.ledger.limit),
+        "limit": None if ledger.limit is None else str(ledger.limit),
         "entries": [
-            [e.time, e.query, str(e.epsilon), str(e.constrained), e.scenario]
-            for e in (stream.ledger.entries if history else ())
+            [e.time, e.query, str(e.epsilon), str(e.constrained), e.scenario] for e in entries
         ],
         "said": [
             [s.time, s.query.digest.hex(), str(s.epsilon), [int(x) for x in s.lattice]]
             for s in said
         ],
     }
-    possible, probabilities, logs = stream.posterior.arrays()
+    possible, probabilities, wide = stream.posterior.arrays()
     buffer = io.BytesIO()
     np.savez(
         buffer,
         facts=np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8),
         possible=np.packbits(possible),
         probabilities=probabilities,
-        logs=np.empty(0) if logs is None else logs,
+        wide=np.empty((2, 0)) if wide is None else wide,
     )
     return buffer.getvalue()
 
@@ -60,7 +69,8 @@ def snapshot(stream: Stream, history: bool = True) -> bytes:
 def restore(stream: Stream, data: bytes, queries: Iterable[Query] = ()) -> Stream:
     """Bring a fresh stream of the same scenario to where a snapshot was taken.
 
-    `queries` are the further ones that `release_also` answered, if any.
+    `queries` are the further ones that `release_also` answered, if any. The fresh stream's
+    limit holds if it has one, so that a limit can be changed; else the snapshot's does.
     """
     if stream.time != 0 or stream.ledger.entries:
         raise ArgumentError("stream must be fresh, got one that has moved or spent already")
@@ -79,12 +89,14 @@ def restore(stream: Stream, data: bytes, queries: Iterable[Query] = ()) -> Strea
         Entry(time, query, Fraction(epsilon), _cost(constrained), scenario)
         for time, query, epsilon, constrained, scenario in facts["entries"]
     ]
-    limit = stream.ledger.limit if facts["limit"] is None else Fraction(facts["limit"])
+    limit = stream.ledger.limit
+    if limit is None and facts["limit"] is not None:
+        limit = Fraction(facts["limit"])
     stream.ledger = Ledger(limit, entries)
     stream.time = facts["time"]
     stream.prior = stream.posterior = belief
     stream.said = [
-        Said(time, known[digest], Fraction(epsilon), np.array(lattice))
+        Said(time, known[digest], Fraction(epsilon), lattice_vector(lattice))
         for time, digest, epsilon, lattice in facts["said"]
     ]
     return stream
@@ -95,12 +107,18 @@ def _parsed(data: bytes, n_states: int) -> tuple[dict[str, Any], Belief]:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             facts = json.loads(arrays["facts"].tobytes())
             possible = np.unpackbits(arrays["possible"], count=n_states).astype(bool)
-            logs, probabilities = arrays["logs"], arrays["probabilities"]
+            probabilities, wide = arrays["probabilities"], arrays["wide"]
     except (OSError, KeyError, ValueError, EOFError, BadZipFile):
         raise DataError("snapshot must be one that dphmm wrote, got other bytes") from None
-    if facts["format"] != FORMAT or len(probabilities) != n_states:
+    if facts["format"] != FORMAT or probabilities.shape != (n_states,):
         raise DataError("snapshot must fit this version and scenario, got another")
-    return facts, Belief(possible, probabilities, logs if len(logs) else None)
+    if not wide.size:
+        return facts, Belief(possible, probabilities, None)
+    scaled, levels = wide.reshape(2, -1)
+    sound = (scaled >= 2.0**-256) & (scaled < 2.0**256) & (levels >= 0) & (levels < np.inf)
+    if scaled.shape != (n_states,) or not np.array_equal(sound, possible):
+        raise DataError("snapshot must hold a belief, got numbers that are not one")
+    return facts, Belief(possible, probabilities, wide)
 
 
 def _cost(text: str) -> Fraction | float:

@@ -20,6 +20,7 @@ from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull
 from dphmm.ledger import Entry, Ledger, as_epsilon
 from dphmm.markov import Chain
+from dphmm.mechanisms import lattice_vector
 from dphmm.plan import Plan, Protected, location_set
 from dphmm.policy import PolicyGraph
 from dphmm.query import Exact, Query
@@ -175,7 +176,7 @@ class Stream:
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         prior = self.posterior.predict(self.model.at(self.time + 1))
         step = self.plan.at(self._to_protect(prior))
-        said = np.array(lattice, dtype=np.int64)
+        said = lattice_vector(lattice)
         return self._say(said, price, self.time + 1, prior, self.plan, step)
 
     def skip(self, steps: int = 1) -> None:
@@ -246,7 +247,7 @@ class Stream:
         self, prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray
     ) -> tuple[Belief, FloatArray]:
         if self.delta == 0:
-            return conditioned(prior, step, price, lattice)
+            return conditioned(prior, step.mechanism(price), lattice)
         posterior = prior.condition(self._log_likelihood(step, price, lattice))
         return posterior, posterior.mean(step.query.values)
 
