@@ -215,6 +215,17 @@ class SensitivityHull:
             held = np.all(np.asarray(heights <= self.body.offsets, dtype=bool), axis=1)
         return held & spanned
 
+    def largest_norm(self, points: ObjectArray) -> Fraction | float:
+        """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it."""
+        moved = exact_product(points, self.transform)
+        inside, outside = moved[:, : self.rank], moved[:, self.rank :]
+        if (outside != outside[0]).any():
+            return inf
+        heights = exact_product(inside, self.body.normals.T)
+        spreads = heights.max(axis=0).astype(object) - heights.min(axis=0).astype(object)
+        pairs = zip(spreads.tolist(), self.body.offsets.tolist(), strict=True)
+        return max((Fraction(spread, offset) for spread, offset in pairs), default=Fraction(0))
+
     def l1_ball(self) -> SensitivityHull:
         """The cross-polytope of the l1 sensitivity, Laplace's body (Theorem 5.1)."""
         size = int(self.l1_sensitivity / self.step)

@@ -27,6 +27,9 @@ from dphmm.shapes import enlarged
 
 __all__ = ["Mechanism", "body_for"]
 
+REACH = 1000
+"""Answers further out than this many hulls go the plain way, which has no limit."""
+
 MAX_SUMMED = 2**25
 """Lattice sums are taken term by term up to this many cosets, about half a second."""
 
@@ -103,6 +106,26 @@ class Mechanism:
         """
         norms = self.body.lattice_norms(lattice_vector(answer) - self.query.points)
         return np.multiply(norms, -float(self.epsilon), out=norms)
+
+    @cached_property
+    def facets(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Points as columns, normals and offsets as floats, if those hold every product.
+
+        None when the body is flat or huge: the exact span test and big integers are then
+        needed, and `log_likelihood` has them.
+        """
+        body, rank = self.body.body, self.body.rank
+        furthest = 2 * self.query.reach + REACH * largest(body.corners)
+        if rank < self.query.dimension or rank * largest(body.normals) * furthest >= 2**53:
+            return None
+        return self.query.columns, body.normals.astype(np.float64), body.offsets.astype(np.float64)
+
+    @cached_property
+    def furthest(self) -> int:
+        """The largest coordinate of an answer for which `facets` serve; -1 if for none."""
+        if self.facets is None:
+            return -1
+        return self.query.reach + REACH * largest(self.body.body.corners)
 
     def log_probability(self, answer: ArrayLike) -> FloatArray:
         """The logarithm of P(answer | s) for every state."""

@@ -15,81 +15,80 @@ from math import inf
 
 import numpy as np
 
-from dphmm._types import FloatArray, Mask, ObjectArray
+from dphmm import kernels
+from dphmm._types import IntArray, Mask
 from dphmm.errors import ArgumentError
 from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.lattice import exact_product, largest
 from dphmm.mechanisms import Mechanism, body_for
 from dphmm.policy import PolicyGraph
 from dphmm.query import Query
-from dphmm.repair import RepairMethod, protect
+from dphmm.repair import RepairMethod, added_edges
 
 __all__ = ["Plan", "Protected"]
-
-REACH = 1000
-"""Answers further out than this many hulls go the plain way, which has no limit."""
 
 REMEMBERED = 1024
 """How many possible sets a plan keeps; the rest are computed again when met."""
 
 
 @dataclass(frozen=True, eq=False)
-class Protected:
-    """One possible set with its repaired policy and the bodies that follow from it."""
+class Noise:
+    """A hull, the body that its noise uses, and that noise at every epsilon asked for."""
 
     query: Query
-    possible: Mask
-    policy: PolicyGraph
     hull: SensitivityHull
-    """The sensitivity hull of the repaired policy."""
+    """The sensitivity hull of a repaired policy."""
     body: SensitivityHull
-    """The body of the noise: the hull, or one that contains it."""
+    """The hull, or a body that contains it."""
+
+    def mechanism(self, epsilon: Fraction) -> Mechanism:
+        """The noise at one epsilon, made once."""
+        if epsilon not in self._made:
+            self._made[epsilon] = Mechanism(self.query, self.body, epsilon)
+        return self._made[epsilon]
+
+    @cached_property
+    def _made(self) -> dict[Fraction, Mechanism]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """One possible set with the edges that protect it and the noise that follows."""
+
+    possible: Mask
+    unrestricted: PolicyGraph
+    added: IntArray
+    """The edges that repair added to the policy on this set."""
+    noise: Noise
+
+    @cached_property
+    def policy(self) -> PolicyGraph:
+        """The policy, restricted and repaired."""
+        return self.unrestricted.restricted_to(self.possible).with_edges(self.added)
+
+    @property
+    def query(self) -> Query:
+        """The query that is answered."""
+        return self.noise.query
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """The sensitivity hull of the repaired policy."""
+        return self.noise.hull
+
+    @property
+    def body(self) -> SensitivityHull:
+        """The body of the noise."""
+        return self.noise.body
 
     def mechanism(self, epsilon: Fraction) -> Mechanism:
         """The noise at this step."""
-        if epsilon not in self._mechanisms:
-            self._mechanisms[epsilon] = Mechanism(self.query, self.body, epsilon)
-        return self._mechanisms[epsilon]
-
-    @cached_property
-    def _mechanisms(self) -> dict[Fraction, Mechanism]:
-        return {}
+        return self.noise.mechanism(epsilon)
 
     @cached_property
     def worst_norm(self) -> Fraction | float:
         """The largest norm of a difference between possible states (Theorem 6.3)."""
-        return largest_norm(self.query, self.body, self.possible)
-
-    @cached_property
-    def _size(self) -> int:
-        return largest(self.body.body.corners)
-
-    @cached_property
-    def facets(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Points (as columns), normals and offsets as floats, if those hold every product.
-
-        None when the body is flat or too large: the exact span test and big integers are
-        then needed, and the plain path has them.
-        """
-        body, points = self.body.body, self.query.points
-        if self.body.rank < self.query.dimension:
-            return None
-        reach = 2 * largest(points) + REACH * self._size
-        if self.body.rank * largest(body.normals) * reach >= 2**53:
-            return None
-        columns = np.ascontiguousarray(points.T, dtype=np.float64)
-        return columns, body.normals.astype(np.float64), body.offsets.astype(np.float64)
-
-    def reaches(self, lattice: ObjectArray) -> bool:
-        """Whether `facets` serve for these answers too."""
-        if self.facets is None or lattice.dtype == object:
-            return False
-        return largest(lattice) <= largest(self.query.points) + REACH * self._size
-
-    def facets_for(self, lattice: ObjectArray) -> tuple[FloatArray, ...]:
-        """The facets with the answers as floats, as the compiled filter takes them."""
-        assert self.facets is not None
-        return (*self.facets, lattice.astype(np.float64))
+        return self.body.largest_norm(self.query.points[self.possible])
 
     def constrained(self, epsilon: Fraction) -> Fraction | float:
         """What a release costs the worst pair of possible states (Theorem 6.3)."""
@@ -139,6 +138,7 @@ class Plan:
         self.partners = partners
         self._body = body_for(mechanism, shape)
         self._met: OrderedDict[bytes, Protected] = OrderedDict()
+        self._noises: dict[bytes, Noise] = {}
 
     def for_query(self, query: Query) -> Plan:
         """The same rules for another query on the same states."""
@@ -165,34 +165,82 @@ class Plan:
         return step
 
     def _protected(self, possible: Mask) -> Protected:
-        policy = self.policy.restricted_to(possible)
-        if self.repair is not None:
+        alive, connected = self._differences.alive(possible)
+        noise = self._noise(alive, possible)
+        added = _NO_EDGES
+        # A state with a living edge is hidden by its neighbour; only the others can be exposed.
+        whole = noise.hull.rank == self.query.dimension or not self.full_rank
+        if self.repair is not None and not (whole and (connected | ~possible).all()):
             # An enlarged body contains the hull, so what protects in one protects in both.
-            body_of = self._body if self.shape == "hull" else None
-            policy = protect(
+            added = added_edges(
                 self.query,
-                policy,
+                self.policy,
                 possible,
                 method=self.repair,
                 full_rank=self.full_rank,
-                hull=body_of,
+                hull=self._body if self.shape == "hull" else None,
                 partners=self.partners,
             )
-        hull = sensitivity_hull(self.query, policy)
-        body = hull if self._body is None else self._body(hull)
-        return Protected(self.query, possible, policy, hull, body)
+            if len(added):
+                extra = self.query.points[added[:, 0]] - self.query.points[added[:, 1]]
+                corners = np.concatenate([noise.hull.lattice_vertices, extra])
+                noise = self._with_body(SensitivityHull.spanned_by(corners, self.query.step))
+        return Protected(possible, self.policy, added, noise)
+
+    def _noise(self, alive: Mask, possible: Mask) -> Noise:
+        """The noise of the restricted policy; the same differences give the same noise."""
+        if len(self.policy.members):
+            return self._with_body(sensitivity_hull(self.query, self.policy, possible))
+        name = alive.tobytes()
+        if name not in self._noises:
+            vectors = self._differences.classes[alive]
+            self._noises[name] = self._with_body(
+                SensitivityHull.spanned_by(vectors, self.query.step)
+            )
+        return self._noises[name]
+
+    def _with_body(self, hull: SensitivityHull) -> Noise:
+        return Noise(self.query, hull, hull if self._body is None else self._body(hull))
+
+    @cached_property
+    def _differences(self) -> Differences:
+        return Differences.of(self.query, self.policy)
 
 
-def largest_norm(query: Query, body: SensitivityHull, possible: Mask) -> Fraction | float:
-    """max ||f(j) - f(k)||_K over possible j, k: by facet, the spread of the answers along it."""
-    points = exact_product(query.points[possible], body.transform)
-    inside, outside = points[:, : body.rank], points[:, body.rank :]
-    if (outside != outside[0]).any():
-        return inf
-    heights = exact_product(inside, body.body.normals.T)
-    spreads = heights.max(axis=0).astype(object) - heights.min(axis=0).astype(object)
-    pairs = zip(spreads.tolist(), body.body.offsets.tolist(), strict=True)
-    return max((Fraction(spread, offset) for spread, offset in pairs), default=Fraction(0))
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """The policy's edges grouped by their difference, of which a grid has only a few."""
+
+    policy: PolicyGraph
+    classes: IntArray
+    """(C, d) the distinct differences."""
+    class_of: IntArray
+    """For every link the number of its difference."""
+
+    @classmethod
+    def of(cls, query: Query, policy: PolicyGraph) -> Differences:
+        """Group the edges of a policy that stand alone."""
+        vectors = query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]]
+        order = np.lexsort(vectors.T)
+        ordered = vectors[order]
+        fresh = np.ones(len(ordered), dtype=bool)
+        fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        class_of = np.empty(len(ordered), dtype=np.int64)
+        class_of[order] = np.cumsum(fresh) - 1
+        return cls(policy, ordered[fresh], class_of)
+
+    def alive(self, possible: Mask) -> tuple[Mask, Mask]:
+        """Which differences have an edge left, and which possible states have a neighbour."""
+        present, connected = kernels.edges.living(
+            self.policy.links, self.class_of, len(self.classes), possible
+        )
+        members = self.policy.restricted_to(possible).members if len(self.policy.members) else ()
+        if len(members):
+            connected[members] = True
+        return present, connected
+
+
+_NO_EDGES: IntArray = np.empty((0, 2), dtype=np.int64)
 
 
 def location_set(probabilities: np.ndarray[tuple[int], np.dtype[np.float64]], delta: float) -> Mask:

@@ -101,6 +101,16 @@ class Query:
         return hashlib.sha256(head + self.points.astype("<i8").tobytes()).digest()
 
     @cached_property
+    def columns(self) -> FloatArray:
+        """The points as floats, one row a dimension, for loops over all states."""
+        return _frozen(self.points.T.astype(np.float64))
+
+    @cached_property
+    def reach(self) -> int:
+        """The largest lattice coordinate, up to its sign."""
+        return max(abs(int(self.points.max())), abs(int(self.points.min())))
+
+    @cached_property
     def name(self) -> str:
         """A short form of the digest, by which ledgers know the query."""
         return self.digest.hex()[:16]
@@ -113,7 +123,7 @@ class Query:
         """For each state the possible one with the nearest point; ties go to the lowest."""
         candidates = np.flatnonzero(possible)
         points, among = self.points[np.asarray(states, dtype=np.int64)], self.points[candidates]
-        if max(abs(int(self.points.max())), abs(int(self.points.min()))) < 2**29:
+        if self.reach < 2**29:
             return candidates[kernels.distance.nearest_among(points, among)]
         wide = among.astype(object)
         closest = [np.argmin(((wide - point) ** 2).sum(axis=1)) for point in points.astype(object)]
