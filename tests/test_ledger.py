@@ -1,0 +1,161 @@
+"""The ledger: exact prices, exact sums, and a limit that is refused beforehand."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm.errors import ArgumentError, BudgetError
+from dphmm.ledger import Entry, Ledger, as_epsilon
+
+PRICES = st.fractions(Fraction(1, 1000), 10, max_denominator=1000)
+ENTRIES = st.lists(
+    st.tuples(st.integers(1, 5), st.sampled_from("abc"), PRICES, st.sampled_from(["", "town"])),
+    unique_by=lambda entry: (entry[0], entry[1], entry[3]),
+)
+
+
+def entries_of(rows):
+    return [Entry(time, query, price, 2 * price, scenario) for time, query, price, scenario in rows]
+
+
+# Paper
+
+
+def test_queries_at_one_time_add_up():
+    """Theorem 7.1."""
+    ledger = Ledger()
+    ledger.record(Entry(1, "place", Fraction(1, 3)))
+    ledger.record(Entry(1, "speed", Fraction(1, 2)))
+    ledger.record(Entry(2, "place", Fraction(1)))
+    assert ledger.spent_at(1) == Fraction(5, 6)
+    assert ledger.spent_at(2) == 1
+    assert ledger.spent_at(3) == 0
+
+
+def test_a_query_adds_up_over_time():
+    """Theorem 7.2."""
+    ledger = Ledger(entries=[Entry(t, "place", Fraction(1, 10)) for t in range(1, 11)])
+    assert ledger.spent_by_query() == {"place": 1}
+    assert ledger.spent == 1
+
+
+def test_the_worst_pair_of_possible_states_is_counted_beside_it():
+    """Theorem 6.3: one release that tells states apart makes the sum infinite."""
+    ledger = Ledger(entries=[Entry(1, "place", Fraction(1), Fraction(3, 2))])
+    assert ledger.constrained == Fraction(3, 2)
+    ledger.record(Entry(2, "place", Fraction(1), inf))
+    assert ledger.constrained == inf
+    assert ledger.spent == 2
+
+
+# Laws
+
+
+@given(ENTRIES)
+def test_every_total_is_the_sum_of_its_entries(rows):
+    entries = entries_of(rows)
+    ledger = Ledger(entries=entries)
+    assert ledger.entries == tuple(entries)
+    assert ledger.spent == sum(entry.epsilon for entry in entries)
+    assert ledger.spent == sum(ledger.spent_by_query().values())
+    assert ledger.spent == sum(ledger.spent_at(time) for time in range(1, 6))
+    assert ledger.constrained == 2 * ledger.spent
+    assert ledger.remaining == inf
+    for entry in entries:
+        assert ledger.has(entry.time, entry.query, entry.scenario)
+    assert not ledger.has(9, "a")
+
+
+@given(ENTRIES, PRICES)
+def test_a_limit_is_never_passed_and_a_refusal_changes_nothing(rows, limit):
+    ledger = Ledger(limit=limit)
+    for entry in entries_of(rows):
+        before = ledger.entries, ledger.spent
+        if ledger.spent + entry.epsilon <= limit:
+            ledger.check(entry.epsilon)
+            ledger.record(entry)
+        else:
+            for refuse in (lambda e: ledger.check(e.epsilon), ledger.record):
+                with pytest.raises(BudgetError) as caught:
+                    refuse(entry)
+                assert caught.value.spent == before[1]
+                assert caught.value.requested == entry.epsilon
+                assert caught.value.remaining == limit - before[1]
+            assert (ledger.entries, ledger.spent) == before
+        assert ledger.spent <= limit
+        assert ledger.remaining == limit - ledger.spent
+
+
+def test_a_limit_may_be_used_up_to_the_last_bit():
+    ledger = Ledger(limit="0.3", entries=[Entry(t, "q", as_epsilon("0.1")) for t in (1, 2)])
+    ledger.record(Entry(3, "q", as_epsilon("0.1")))
+    assert ledger.remaining == 0
+    with pytest.raises(
+        BudgetError, match=r"got a request for 0\.001 with 0\.3 spent and 0 remaining"
+    ):
+        ledger.check("0.001")
+
+
+def test_no_query_is_answered_twice_at_one_time():
+    ledger = Ledger(entries=[Entry(3, "place", Fraction(1))])
+    with pytest.raises(ArgumentError, match="second answer for time 3"):
+        ledger.record(Entry(3, "place", Fraction(1)))
+    ledger.record(Entry(3, "place", Fraction(1), scenario="another"))
+    assert ledger.spent == 2
+
+
+def test_a_repr_counts_and_sums():
+    ledger = Ledger(limit=3, entries=[Entry(1, "place", Fraction(3, 2))])
+    assert repr(ledger) == "Ledger(1 entries, 1.5 spent, limit 3)"
+    assert repr(Ledger()) == "Ledger(0 entries, 0 spent, no limit)"
+
+
+# Oracle: what a number means, by hand
+
+
+@pytest.mark.parametrize(
+    ("given_as", "used"),
+    [
+        (1, Fraction(1)),
+        ("0.1", Fraction(1, 10)),
+        ("1/3", Fraction(1, 3)),
+        (Fraction(2, 7), Fraction(2, 7)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (0.5, Fraction(1, 2)),
+        (0.1, Fraction(6553, 65536)),
+        (np.float64(0.1), Fraction(6553, 65536)),
+        (np.int64(2), Fraction(2)),
+        (2.0**-16, Fraction(1, 65536)),
+        (1e305, Fraction(1e305)),
+    ],
+)
+def test_an_epsilon_is_what_was_written_and_floats_round_down(given_as, used):
+    assert as_epsilon(given_as) == used
+    assert isinstance(as_epsilon(given_as), Fraction)
+
+
+@given(st.floats(2**-16, 1e300))
+def test_a_float_is_never_rounded_up(number):
+    used = as_epsilon(number)
+    assert 0 <= Fraction(number) - used < Fraction(1, 2**16)
+
+
+@pytest.mark.parametrize(
+    "bad", [0, -1, "0", "-1/2", 0.0, -0.5, 1e-6, float("nan"), inf, "nan", "inf", "one", None, True]
+)
+def test_an_epsilon_that_is_no_positive_number_is_refused(bad):
+    with pytest.raises(ArgumentError, match="must be"):
+        as_epsilon(bad)
+
+
+@pytest.mark.parametrize("bad", [0, -1, "none"])
+def test_a_limit_must_be_positive(bad):
+    with pytest.raises(ArgumentError, match="must be"):
+        Ledger(limit=bad)
