@@ -294,6 +294,19 @@ def test_the_hull_of_a_large_clique_is_that_of_all_its_differences(dimension):
         assert (hull.lattice_contains(points[low] - points[high])).all()
 
 
+@pytest.mark.parametrize("dimension", [3, 4])
+def test_a_wrong_proposal_of_corners_is_corrected_in_integers(dimension, monkeypatch):
+    rng = np.random.default_rng(dimension)
+    monkeypatch.setattr("dphmm.hull._proposed_corners", lambda points: points[:2])
+    for kept in (dimension, dimension - 1):
+        points = rng.integers(-5, 6, (9, kept)) @ rng.integers(-2, 3, (kept, dimension))
+        low, high = np.triu_indices(9, k=1)
+        expected = SensitivityHull.spanned_by(points[low] - points[high])
+        query = Query(points)
+        assert sensitivity_hull(query, PolicyGraph.complete(9)) == expected
+        assert sensitivity_hull(query, PolicyGraph(9, np.stack([low, high], axis=1))) == expected
+
+
 @pytest.mark.parametrize("offset", [2**31, 2**61, 2**62 - 5])
 def test_the_running_example_is_the_same_anywhere_on_the_lattice(offset):
     for sign in (1, -1):
