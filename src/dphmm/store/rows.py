@@ -41,12 +41,14 @@ def stored_release(
     return None if row is None else _read_release(rules, row)
 
 
-def stored_releases(transaction: Transaction, rules: Rules, person: int) -> list[Release]:
-    """Every answer in a scenario, in the order of time."""
+def stored_releases(
+    transaction: Transaction, rules: Rules, person: int, after: int = 0, most: int | None = None
+) -> list[Release]:
+    """The answers in a scenario after a time, in order, not more than `most`."""
     found = transaction.rows(
         f"SELECT {RELEASE} FROM releases WHERE person = ? AND scenario = ? AND query = ? "
-        "ORDER BY time",
-        (person, rules.scenario, rules.query_name),
+        "AND time > ? ORDER BY time LIMIT ?",
+        (person, rules.scenario, rules.query_name, after, 2**62 if most is None else most),
     )
     return [_read_release(rules, row) for row in found]
 

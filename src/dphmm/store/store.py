@@ -150,11 +150,19 @@ class Store:
         self._remember(found.number, stream)
         return Answer(release, repeated=False)
 
-    def releases(self, rules: Rules, person: str, *, client: str = "") -> list[Release]:
-        """Every answer for a person in a scenario, in the order of time."""
+    def releases(
+        self,
+        rules: Rules,
+        person: str,
+        *,
+        client: str = "",
+        after: int = 0,
+        most: int | None = None,
+    ) -> list[Release]:
+        """The answers for a person in a scenario after a time, in order, not more than `most`."""
         with self.database.transaction(write=False) as transaction:
             number, _ = self._time(transaction, rules, client, person)
-            return stored_releases(transaction, rules, number)
+            return stored_releases(transaction, rules, number, after, most)
 
     def stream(self, rules: Rules, person: str, *, client: str = "") -> Stream:
         """A copy of a person's stream with all it said, to smooth or to explain."""

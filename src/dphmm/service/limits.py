@@ -1,0 +1,47 @@
+"""How many, and how fast: token buckets for keys and addresses."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+__all__ = ["Buckets"]
+
+REMEMBERED = 10_000
+
+
+class Buckets:
+    """A bucket of tokens for every name: one second's worth may be used at once.
+
+    >>> now = [0.0]
+    >>> buckets = Buckets(2, clock=lambda: now[0])
+    >>> [buckets.take("a") for _ in range(3)]
+    [True, True, False]
+    >>> now[0] = 0.5
+    >>> buckets.take("a"), buckets.take("b")
+    (True, True)
+    """
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._most = max(1.0, rate)
+        self._clock = clock
+        self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> bool:
+        """Whether there was a token left."""
+        if self._rate <= 0:
+            return True
+        now = self._clock()
+        tokens, before = self._held.pop(name, (self._most, now))
+        tokens = min(self._most, tokens + (now - before) * self._rate)
+        self._held[name] = (max(tokens - 1, 0) if tokens >= 1 else tokens, now)
+        if len(self._held) > REMEMBERED:
+            self._held.popitem(last=False)
+        return tokens >= 1
+
+    def left(self, name: str) -> bool:
+        """Whether there is a token, without taking it."""
+        tokens, before = self._held.get(name, (self._most, self._clock()))
+        return self._rate <= 0 or tokens + (self._clock() - before) * self._rate >= 1

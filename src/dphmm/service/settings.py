@@ -1,0 +1,42 @@
+"""What can be chosen about a running service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dphmm.errors import ArgumentError
+
+__all__ = ["ServiceSettings"]
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """Limits and times of a service; the defaults suit one small machine."""
+
+    tick: float = 0.05
+    """Seconds; an answer leaves a whole number of ticks after its request came. 0 is off."""
+    threads: int = 4
+    """How many requests use the store at once."""
+    waiting: int = 1000
+    """How many more may wait for a thread before the next is told to come back."""
+    rate: float = 1000.0
+    """Requests a second for each key; 0 is off."""
+    wrong_keys: float = 5.0
+    """Requests a second without a good key from one address."""
+    largest_body: int = 2**24
+    """Bytes of a scenario; other bodies may have a thousandth of it."""
+    slowest_body: float = 10.0
+    """Seconds in which a body must have come."""
+    key_memory: float = 5.0
+    """Seconds until a revoked key stops working."""
+    scenarios: int = 32
+    """How many scenarios are kept ready."""
+    largest_track: int = 20_000_000
+    """Steps times states that a smoothed track or a privacy statement may take."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tick <= 60:
+            raise ArgumentError(f"tick must be 0 to 60 seconds, got {self.tick!r}")
+        for name in ("threads", "waiting", "largest_body", "scenarios", "largest_track"):
+            if getattr(self, name) < 1:
+                raise ArgumentError(f"{name} must be at least 1, got {getattr(self, name)!r}")
