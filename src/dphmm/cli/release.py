@@ -66,6 +66,8 @@ def command(
     if trips != "-" and not Path(trips).exists():
         raise DataError(f"{trips}: file must be readable, got none of that name")
     name = "standard input" if trips == "-" else Path(trips).name
+    ledger_file = Path(ledger) if ledger else _ledger_beside(scenario_file)
+    _check_apart(output, [trips, scenario_file, ledger_file, *([key_file] if key_file else [])])
 
     def rows() -> Iterator[Row]:
         source: Any = _lines(sys.stdin, name) if trips == "-" else trips
@@ -75,7 +77,7 @@ def command(
         )  # fmt: skip
 
     with ExitStack() as stack:
-        journal = stack.enter_context(Journal(ledger or _ledger_beside(scenario_file)))
+        journal = stack.enter_context(Journal(ledger_file))
         releaser = Releaser(scenario, journal, key, name)
         total = None
         if is_file:
@@ -96,6 +98,12 @@ def command(
     if repeated:
         click.echo(f"dphmm: note: {repeated} answers were in the ledger already", err=True)
     return 0
+
+
+def _check_apart(output: str | None, others: list[str | Path]) -> None:
+    """Refuse an output that would replace what the run reads."""
+    if output is not None and any(Path(output).resolve() == Path(o).resolve() for o in others):
+        raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
 
 
 def header(scenario: Scenario) -> list[str]:

@@ -271,7 +271,8 @@ class Scenario:
         if self._on_earth:
             assert self.states.plane is not None
             values = np.stack(self.states.plane.to_plane(values[:, 0], values[:, 1]), axis=-1)
-        return np.rint(values / float(self.settings.step)).astype(np.int64)
+        steps = np.rint(values / float(self.settings.step))
+        return np.array([[int(number) for number in row] for row in steps])
 
     @property
     def _on_earth(self) -> bool:

@@ -34,7 +34,7 @@ class States:
     query may ask for); the text columns are categories.
 
     >>> states = States(("cafe", "school"), {"x": np.array([0.0, 3.0]), "y": np.array([0.0, 4.0])})
-    >>> states.state_of("school"), states.nearest([[2.9, 1e300]]).tolist()
+    >>> states.state_of("school"), states.nearest([[2.9, 1e6]]).tolist()
     (1, [1])
     """
 

@@ -1,0 +1,154 @@
+"""The radius or epsilon that meets a wanted error or degree of protection.
+
+Everything compared is exact but for the error, which is a lattice sum in floats. A search
+halves an interval, so what it finds meets the wish and the next value beyond it does not; for
+a radius, where neither error nor repair need be monotone, another value might do as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, inf, sqrt
+
+import numpy as np
+
+from dphmm.errors import ArgumentError
+from dphmm.plan import Plan
+from dphmm.policy import PolicyGraph
+from dphmm.protection import degree_of_protection
+from dphmm.query import Exact, exact
+from dphmm.scenario.checking import possible_steps
+from dphmm.scenario.scenario import Scenario
+
+__all__ = ["Design", "find_epsilon", "find_radius"]
+
+FINEST_EPSILON = Fraction(1, 1000)
+LARGEST_EPSILON = 1000
+
+
+@dataclass(frozen=True)
+class Design:
+    """A value that meets the wish, and what it gives over the steps looked at."""
+
+    value: Fraction
+    error: float
+    """The largest root mean squared error of an answer."""
+    protection: int
+    """The smallest degree of protection of a possible state."""
+
+
+def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | None:
+    """The smallest epsilon, in thousandths, whose error is at most the wanted; None if none is.
+
+    >>> from dphmm import MarkovModel
+    >>> from dphmm.scenario import Policy, Scenario, Settings, States
+    >>> states = States.on_plane([[0, 0], [3, 0], [0, 4]])
+    >>> settings = Settings("a", Fraction(1), policy=Policy(complete=True))
+    >>> scenario = Scenario(settings, states, MarkovModel([[0.2, 0.4, 0.4]] * 3))
+    >>> found = find_epsilon(scenario, 5)
+    >>> found.value, found.error <= 5, found.protection
+    (Fraction(...), True, 3)
+    """
+    wanted = _wanted(error)
+    met = [
+        (scenario.plan.at(possible), possible) for _, possible, _ in possible_steps(scenario, steps)
+    ]
+
+    def worst(epsilon: Fraction) -> float:
+        return max(sqrt(step.mechanism(epsilon).mean_squared_error) for step, _ in met)
+
+    least = min(
+        int(degree_of_protection(scenario.query, step.policy, mask, step.body)[mask].min())
+        for step, mask in met
+    )
+    top = int(LARGEST_EPSILON / FINEST_EPSILON)
+    count = _smallest(lambda k: worst(k * FINEST_EPSILON) <= wanted, 1, top)
+    if count is None:
+        return None
+    value = count * FINEST_EPSILON
+    return Design(value, worst(value), least)
+
+
+def find_radius(
+    scenario: Scenario,
+    *,
+    error: Exact | None = None,
+    protection: int | None = None,
+    steps: int = 10,
+) -> Design | None:
+    """The radius within which states must look alike, in steps of the lattice; None if none does.
+
+    For a wanted protection the smallest that reaches it; for an error the largest that keeps
+    it; for both the smallest that protects, if it keeps the error. It is added to the other
+    parts of the scenario's policy and takes the place of its own radius.
+    """
+    if error is None and protection is None:
+        raise ArgumentError("error or protection must be given, got neither")
+    query, settings = scenario.query, scenario.settings
+    rest = replace(scenario.settings, policy=replace(settings.policy, distance=None))
+    others = replace(scenario, settings=rest).policy
+    masks = [possible for _, possible, _ in possible_steps(scenario, steps)]
+    found: dict[int, Design] = {}
+
+    def at(count: int) -> Design:
+        if count not in found:
+            radius = count * query.step
+            policy = others | PolicyGraph.within_distance(query, radius)
+            plan = _like(scenario.plan, policy)
+            worst, least = 0.0, len(scenario.states)
+            for mask in masks:
+                step = plan.at(mask)
+                degrees = degree_of_protection(query, step.policy, mask, step.body)[mask]
+                worst = max(worst, sqrt(step.mechanism(settings.epsilon).mean_squared_error))
+                least = min(least, int(degrees.min()))
+            found[count] = Design(radius, worst, least)
+        return found[count]
+
+    spread = [float(x) for x in query.points.max(axis=0).astype(object) - query.points.min(axis=0)]
+    top = ceil(float(np.hypot.reduce(spread)) * (1 + 1e-9)) if spread else 0
+    kept = inf if error is None else _wanted(error)
+    if protection is None:
+        count = _largest(lambda k: at(k).error <= kept, 0, top)
+    else:
+        count = _smallest(lambda k: at(k).protection >= protection, 0, top)
+    if count is None or at(count).error > kept:
+        return None
+    return at(count)
+
+
+def _like(plan: Plan, policy: PolicyGraph) -> Plan:
+    return Plan(
+        policy,
+        plan.query,
+        mechanism=plan.mechanism,
+        shape=plan.shape,
+        repair=plan.repair,
+        full_rank=plan.full_rank,
+    )
+
+
+def _wanted(error: Exact) -> float:
+    wanted = exact(error)
+    if wanted <= 0:
+        raise ArgumentError(f"error must be positive, got {error!r}")
+    return float(wanted)
+
+
+def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """A number that holds and is `low`, or whose predecessor does not."""
+    if holds(low):
+        return low
+    if not holds(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _largest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+    """A number that holds and is `high`, or whose successor does not."""
+    mirrored = _smallest(lambda k: holds(-k), -high, -low)
+    return None if mirrored is None else -mirrored
