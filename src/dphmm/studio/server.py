@@ -1,0 +1,136 @@
+"""The studio's server: the page, and routes that compute on scenarios and simulations.
+
+Every computing route takes a JSON object and answers with one; bad input is a 4xx with one
+sentence. Nothing is stored but a few recently used worlds, in memory.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Callable
+from importlib import resources
+from threading import BoundedSemaphore
+from typing import TYPE_CHECKING, Any
+
+from dphmm.errors import ArgumentError, DphmmError, require
+from dphmm.studio.effects import read_situation
+from dphmm.studio.guard import Guard
+from dphmm.studio.reading import Fields, parsed
+from dphmm.studio.simulate import timeline, walk
+from dphmm.studio.worlds import Shelf, World, built_in
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["create_app", "serve"]
+
+PAGE_TOKEN = "{{token}}"
+Answer = Callable[[World, Fields], dict[str, Any]]
+
+
+class _Forgotten(Exception):
+    """A world that the server does not have (any more)."""
+
+
+def create_app(*, port: int, token: str | None = None) -> Guard:
+    """The studio as an ASGI app that answers on one port of loopback only."""
+    applications = require("starlette.applications", "service")
+    concurrency = require("starlette.concurrency", "service")
+    responses = require("starlette.responses", "service")
+    routing = require("starlette.routing", "service")
+    staticfiles = require("starlette.staticfiles", "service")
+
+    secret = secrets.token_urlsafe(24) if token is None else token
+    shelf = Shelf()
+    static = resources.files("dphmm.studio") / "static"
+    page = (static / "index.html").read_text(encoding="utf-8").replace(PAGE_TOKEN, secret)
+    # Two computations at a time: more would only make all of them slow.
+    busy = BoundedSemaphore(2)
+
+    def computed(work: Callable[[Fields], dict[str, Any]], body: bytes) -> Response:
+        try:
+            fields = parsed(body)
+            with busy:
+                return responses.JSONResponse(work(fields))
+        except _Forgotten:
+            return responses.JSONResponse(
+                {"error": "world must be one that was opened; open it again"}, status_code=404
+            )
+        except DphmmError as error:
+            return responses.JSONResponse({"error": str(error)}, status_code=400)
+
+    def route(path: str, work: Callable[[Fields], dict[str, Any]]) -> Any:
+        async def endpoint(request: Request) -> Response:
+            body = await request.body()
+            return await concurrency.run_in_threadpool(computed, work, body)
+
+        return routing.Route(path, endpoint, methods=["POST"])
+
+    def opened(fields: Fields) -> dict[str, Any]:
+        name = shelf.put(fields.content, lambda: built_in(fields))
+        return {"world": name, **_on(shelf, name).description()}
+
+    def about_world(answer: Answer) -> Callable[[Fields], dict[str, Any]]:
+        return lambda fields: answer(_on(shelf, fields.text("world")), fields)
+
+    async def index(request: Request) -> Response:
+        response: Response = responses.HTMLResponse(page)
+        return response
+
+    return Guard(
+        applications.Starlette(
+            routes=[
+                routing.Route("/", index, methods=["GET"]),
+                route("/api/open", opened),
+                route("/api/effects", about_world(_effects)),
+                route("/api/repairs", about_world(_repairs)),
+                route("/api/timeline", about_world(timeline)),
+                route("/api/walk", about_world(walk)),
+                routing.Mount("/static", staticfiles.StaticFiles(directory=str(static))),
+            ]
+        ),
+        port=port,
+        token=secret,
+    )
+
+
+def _on(shelf: Shelf, name: str) -> World:
+    world = shelf.get(name)
+    if world is None:
+        raise _Forgotten
+    return world
+
+
+def _effects(world: World, fields: Fields) -> dict[str, Any]:
+    return read_situation(world, fields).effects()
+
+
+def _repairs(world: World, fields: Fields) -> dict[str, Any]:
+    state = fields.state("state", world.n_states) if fields.has("state") else None
+    return read_situation(world, fields).repairs(state)
+
+
+def serve(*, port: int, ready: Callable[[str], None], host: str = "127.0.0.1") -> None:
+    """Serve the studio on loopback until interrupted; port 0 takes a free one.
+
+    `ready` is called with the address once the port is taken.
+    """
+    if host not in ("127.0.0.1", "::1"):
+        raise ArgumentError(f"host must be 127.0.0.1 or ::1, got {host!r}")
+    uvicorn = require("uvicorn", "service")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind((host, port))
+        except OSError as error:
+            raise ArgumentError(f"port must be free, got {port} ({error.strerror})") from None
+        taken = door.getsockname()[1]
+        config = uvicorn.Config(
+            create_app(port=taken), log_level="warning", access_log=False, server_header=False
+        )
+        shown = f"[{host}]" if ":" in host else host
+        ready(f"http://{shown}:{taken}/")
+        uvicorn.Server(config).run(sockets=[door])

@@ -1,0 +1,69 @@
+// Small ways to make elements and to write numbers.
+
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name in element && name !== "list" && name !== "form") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// A term that explains itself in one sentence when it is asked (see words.js).
+export function word(name, text) {
+  return h("button", { type: "button", className: "word", "data-word": name }, text ?? name);
+}
+
+export function field(label, control, note) {
+  const id = control.id || `field-${(field.count = (field.count ?? 0) + 1)}`;
+  control.id = id;
+  return h("div", { className: "field" }, h("label", { htmlFor: id }, label), control,
+    note ? h("p", { className: "note" }, note) : null);
+}
+
+const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const large = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+export function short(value) {
+  if (value === null || value === undefined) return "∞";
+  return Math.abs(value) >= 10000 ? large.format(value) : plain.format(value);
+}
+
+// An exact number from the server: a float to read, the fraction where it says more.
+export function number(exact) {
+  return exact.value === null ? "∞" : short(exact.value);
+}
+
+export function fraction(exact) {
+  const text = exact.exact;
+  return text.includes("/") && text.length <= 14 ? text : "";
+}
+
+export function count(amount, one, many = `${one}s`) {
+  return `${short(amount)} ${amount === 1 ? one : many}`;
+}
+
+export function debounced(action, wait) {
+  let timer = 0;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => action(...given), wait);
+  };
+}
+
+export function save(name, content, type) {
+  const blob = content instanceof Blob ? content : new Blob([content], { type });
+  const link = h("a", { href: URL.createObjectURL(blob), download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

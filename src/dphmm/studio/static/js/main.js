@@ -1,0 +1,331 @@
+// The page: one view, one world, and everything redrawn from them.
+
+import { debounced } from "./elements.js";
+import { ask, conveyor } from "./server.js";
+import { Store, firstView, fromFragment, pairKey, restored, toFragment, toggled } from "./view.js";
+import { StateMap, layout } from "./map.js";
+import { Tools, TOOLS, toolBar } from "./tools.js";
+import { Header } from "./header.js";
+import { PolicyPanel, guide } from "./policy.js";
+import { Effects } from "./effects.js";
+import { TimePanel } from "./time.js";
+import { WalkPanel } from "./walk.js";
+import { TakePanel } from "./take.js";
+import { setUpWords } from "./words.js";
+import { colourChoice, labelsOf, sceneOf, showLegend, tellState } from "./scene.js";
+import { setUpTabs, showTab } from "./tabs.js";
+
+const find = (id) => document.getElementById(id);
+const store = new Store(restored(await fromFragment(location.hash)));
+const map = new StateMap(find("map"));
+let world = null;
+let effects = null;
+let repairs = null;
+let added = null;
+let hovered = null;
+let drawn = 0;
+
+const request = () => ({ world: world.world, policy: store.view.policy, moment: store.view.moment, epsilon: store.view.epsilon,
+  limit: store.view.walk.limit || undefined, repair: store.view.walk.repair });
+
+function complain(error) {
+  const box = find("problem");
+  box.hidden = false;
+  box.textContent = error.message;
+  clearTimeout(complain.timer);
+  complain.timer = setTimeout(() => { box.hidden = true; }, 8000);
+}
+
+// The server keeps only a few worlds; one that it forgot is opened again.
+async function compute(path, body) {
+  try {
+    return await ask(path, body);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    const again = await ask("/api/open", store.view.world);
+    return ask(path, { ...body, world: again.world });
+  }
+}
+
+function linked(a, b) {
+  const { policy } = store.view;
+  if (policy.unlinks.some(([x, y]) => pairKey(x, y) === pairKey(a, b))) return false;
+  const edges = effects.edges.drawn;
+  if (edges) {
+    for (let i = 0; i < edges.length; i += 2) if (pairKey(edges[i], edges[i + 1]) === pairKey(a, b)) return true;
+    return policy.links.some(([x, y]) => pairKey(x, y) === pairKey(a, b));
+  }
+  return policy.base === "complete" || policy.links.some(([x, y]) => pairKey(x, y) === pairKey(a, b));
+}
+
+const say = (text) => { find("map-status").textContent = text; };
+const context = () => ({ view: store.view, world, effects, labels: labelsOf(store.view, world), tools, walk, added, hovered });
+const link = (a, b) => {
+  const was = linked(a, b);
+  store.policy(toggled(store.view.policy, a, b, was), "link");
+  say(`${was ? "Unlinked" : "Linked"} ${world.labels[a]} and ${world.labels[b]}.`);
+};
+
+const tools = new Tools(map, {
+  hover(state) {
+    if (state === hovered || !effects) return;
+    hovered = state;
+    showHover();
+    redraw();
+  },
+  focus(state) {
+    if (!effects) return;
+    if (state !== null) say(tellState(state, context()));
+    redraw();
+  },
+  pick(states) {
+    if (!effects) return;
+    if (states.length && store.view.tool === "link") say(`${world.labels[states[0]]} chosen; now choose the other state.`);
+    redraw();
+  },
+  look(state) {
+    say(tellState(state, context()));
+    if (store.view.tab === "time") store.change({ moment: { start: state, steps: 0 } }, "start");
+    if (store.view.tab === "walk") store.walk({ start: state });
+  },
+  link,
+  clique(states) {
+    if (states.length < 2) return say("A clique needs at least two states inside the lasso.");
+    store.policy({ cliques: [...store.view.policy.cliques, states] }, "clique");
+    return say(`${states.length} states must now look alike.`);
+  },
+  painting(states) {
+    say(`Painting ${states.length} states…`);
+  },
+  paint(states) {
+    const { names, categories } = labelsOf(store.view, world);
+    const fresh = store.view.brush >= names.length;
+    const name = fresh ? `category ${names.length + 1}` : names[store.view.brush];
+    const painted = categories.map((number) => names[number]);
+    for (const state of states) painted[state] = name;
+    store.policy({ base: "categories", categories: painted }, "paint");
+    say(`Painted ${states.length} as ${name}.`);
+  },
+  possible(state) {
+    const now = new Set(effects.possible ?? Array.from({ length: world.n_states }, (_, i) => i));
+    if (now.has(state)) now.delete(state);
+    else now.add(state);
+    if (!now.size) return say("At least one state must stay possible.");
+    store.change({ moment: { states: [...now].sort((a, b) => a - b) } }, "possible");
+    return say(`${world.labels[state]} is now ${now.has(state) ? "possible" : "impossible"}.`);
+  },
+});
+
+const effectsPanel = new Effects(find("effects"), {
+  link,
+  highlight(edges) {
+    added = edges;
+    redraw();
+  },
+  repair: (edges) => repair(edges),
+  state: (state) => askRepairs({ state }),
+});
+const policyPanel = new PolicyPanel(find("panel-policy"), store);
+const timePanel = new TimePanel(find("panel-time"), store);
+const walk = new WalkPanel(find("panel-walk"), find("dock"), store, () => runWalk());
+const take = new TakePanel(find("panel-take"), () => ({ view: store.view, world, map, walked: walk.walked, request }));
+const header = new Header(store, document.querySelector('meta[name="studio-own"]')?.content, (next) => open(next));
+
+function repair(edges) {
+  added = null;
+  const { policy } = store.view;
+  const keys = new Set(edges.map(([a, b]) => pairKey(a, b)));
+  store.policy({
+    links: [...policy.links.filter(([a, b]) => !keys.has(pairKey(a, b))), ...edges.map(([a, b]) => [Math.min(a, b), Math.max(a, b)])],
+    unlinks: policy.unlinks.filter(([a, b]) => !keys.has(pairKey(a, b))),
+  }, "repair");
+}
+
+const askEffects = conveyor(async (body) => {
+  try {
+    const answer = await compute("/api/effects", body);
+    if (body.world !== world.world) return;
+    effects = answer;
+    repairs = null;
+    added = null;
+    showAll();
+    askRepairs({});
+    askTimeline();
+  } catch (error) {
+    complain(error);
+  }
+});
+
+const askRepairs = debounced(conveyor(async (extra) => {
+  const body = { ...request(), ...extra };
+  try {
+    const answer = await compute("/api/repairs", body);
+    if (JSON.stringify(body.policy) !== JSON.stringify(store.view.policy) || body.world !== world.world) return;
+    repairs = answer;
+    effectsPanel.showRepairs(answer);
+    showGuide();
+  } catch (error) {
+    effectsPanel.showRepairs({ error: error.message });
+  }
+}), 60);
+
+const askTimeline = debounced(conveyor(async () => {
+  const { moment } = store.view;
+  if (store.view.tab !== "time" || (moment.start === undefined && !moment.states)) return;
+  try {
+    const answer = await compute("/api/timeline", { ...request(), moment: { ...moment, steps: 0 }, horizon: Math.max(12, Math.min(60, (moment.steps ?? 0) + 3)) });
+    timePanel.showTimeline(answer.steps, store.view.moment.steps ?? 0);
+  } catch (error) {
+    complain(error);
+  }
+}), 60);
+
+async function runWalk() {
+  find("run-walk").disabled = true;
+  try {
+    const body = walk.request(store.view);
+    walk.world = world;
+    walk.places = map.places;
+    const answer = await compute("/api/walk", { world: world.world, ...body });
+    find("dock").hidden = store.view.tab !== "walk";
+    store.change({ colour: "posterior", walk: { ...store.view.walk, time: answer.path.length, shown: Math.min(store.view.walk.shown, answer.runs.length - 1) } });
+    walk.showResult(answer, store.view);
+    showAll();
+    say(`Released ${answer.runs[0].steps.length} steps of a simulated walk.`);
+  } catch (error) {
+    complain(error);
+  } finally {
+    find("run-walk").disabled = false;
+  }
+}
+
+async function open(chosen, keep = false) {
+  try {
+    const opened = await ask("/api/open", chosen);
+    world = opened;
+    effects = null;
+    hovered = null;
+    tools.chosen = [];
+    tools.focus = null;
+    walk.forget();
+    const places = layout(world);
+    walk.world = world;
+    map.show(world, places);
+    if (!keep) {
+      store.forget();
+      const middle = Math.max(1, Math.round((Number(world.radius.most) / Number(world.radius.step)) * 0.4));
+      store.change({ world: chosen, moment: {}, colour: "category", zoom: null,
+        policy: { ...firstView().policy, base: world.cell ? "distance" : "categories", radius: String(Number((middle * Number(world.radius.step)).toFixed(6))) },
+        walk: { ...store.view.walk, start: world.cell ? Math.floor(world.n_states / 2) : 0, pinned: null } });
+    } else {
+      if (store.view.zoom) map.zoomTo(store.view.zoom);
+      askEffects(request());
+    }
+  } catch (error) {
+    complain(error);
+    if (keep) open({ name: "paper" });
+  }
+}
+
+function showHover() {
+  const card = find("hover-card");
+  card.hidden = hovered === null;
+  if (hovered === null) return;
+  card.textContent = tellState(hovered, context());
+}
+
+function redraw() {
+  if (!effects || !world) return;
+  const scene = sceneOf(context());
+  map.set(scene);
+  showLegend(find("legend"), scene, { ...context(), walking: store.view.tab === "walk" && walk.walked, exposed: scene.exposed.length > 0 });
+}
+
+function showGuide() {
+  if (!effects) return;
+  guide(policyPanel.guide, store.view, effects.exposed, {
+    step: () => store.change({ moment: { start: 0, steps: 2 } }, "guide"),
+    repair: () => {
+      const best = repairs?.methods.find(({ method }) => method === "min_error");
+      if (best) repair(best.edges);
+    },
+    walk: () => {
+      store.change({ tab: "walk" });
+      runWalk();
+    },
+  });
+}
+
+function showAll() {
+  if (!effects || !world) return;
+  const { view } = store;
+  const labels = labelsOf(view, world);
+  header.show(view, world);
+  policyPanel.show(view, world, labels);
+  effectsPanel.show(world, effects, view.epsilon, labels);
+  if (repairs) effectsPanel.showRepairs(repairs);
+  timePanel.show(view, world, effects);
+  walk.show(view, world);
+  take.show();
+  colourChoice(find("colour"), view, walk.walked);
+  toolBar(find("tools"), view.tool, (tool) => store.change({ tool }));
+  showGuide();
+  redraw();
+  drawn += 1;
+  document.documentElement.dataset.drawn = drawn;
+  if (drawn === 1) performance.mark("studio-ready");
+}
+
+const keepLink = debounced(async () => {
+  const fragment = await toFragment(store.view);
+  if (fragment.length < 30000) history.replaceState(null, "", fragment);
+}, 500);
+
+store.listen((view, before) => {
+  if (view.world !== before.world || view.policy !== before.policy || view.moment !== before.moment || view.epsilon !== before.epsilon) {
+    askEffects(request());
+  }
+  if (view.tool !== before.tool) {
+    tools.choose(view.tool);
+    say(TOOLS.find(([name]) => name === view.tool)[2]);
+  }
+  if (view.tab !== before.tab) {
+    showTab(view.tab);
+    find("dock").hidden = view.tab !== "walk" || !walk.walked;
+    askTimeline();
+  }
+  if (view.theme !== before.theme) {
+    header.showTheme(view);
+    if (walk.walked) walk.showTime(view);
+  }
+  if (view.walk !== before.walk && walk.walked) walk.showTime(view);
+  const answerless = view.policy === before.policy && view.moment === before.moment && view.epsilon === before.epsilon && view.world === before.world;
+  if (answerless) showAll();
+  else policyPanel.show(view, world, labelsOf(view, world));
+  keepLink();
+});
+
+find("colour").addEventListener("change", (event) => store.change({ colour: event.target.value }));
+find("zoom-in").addEventListener("click", () => map.zoomBy(1.5));
+find("zoom-out").addEventListener("click", () => map.zoomBy(1 / 1.5));
+find("zoom-fit").addEventListener("click", () => map.fit());
+const keepZoom = debounced(({ k, x, y }) => {
+  store.view.zoom = k === 1 && !x && !y ? null : { k, x, y };
+  keepLink();
+}, 300);
+map.onzoom = keepZoom;
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  header.showTheme(store.view);
+  showAll();
+});
+
+setUpWords();
+setUpTabs((tab) => store.change({ tab }));
+showTab(store.view.tab);
+tools.choose(store.view.tool);
+header.showTheme(store.view);
+await open(store.view.world, true);
+addEventListener("hashchange", async () => {
+  const given = await fromFragment(location.hash);
+  if (given) location.reload();
+});

@@ -1,0 +1,257 @@
+// The map: states on a canvas, which thousands of cells need, and marks on an SVG above it.
+
+import { short } from "./elements.js";
+import { symbolOf, token } from "./colours.js";
+import { drawMarks } from "./marks.js";
+
+const d3 = globalThis.d3;
+const MARGIN = 44;
+
+export class StateMap {
+  constructor(holder, { interactive = true } = {}) {
+    this.holder = holder;
+    this.canvas = d3.select(holder).append("canvas").attr("aria-hidden", "true").node();
+    this.svg = d3.select(holder).append("svg").attr("class", "marks").attr("aria-hidden", "true");
+    this.layers = Object.fromEntries(
+      ["moves", "hull", "edges", "exposed", "labels", "tracks", "select", "lasso", "scale"].map(
+        (name) => [name, this.svg.append("g").attr("class", `layer-${name}`)]));
+    this.transform = d3.zoomIdentity;
+    this.scene = null;
+    this.world = null;
+    this.dragsMap = () => true;
+    this.zoom = d3.zoom().scaleExtent([0.5, 40])
+      .filter((event) => event.type === "wheel" || event.touches?.length > 1
+        || event.button === 1 || (event.button === 0 && this.dragsMap()))
+      .on("zoom", (event) => {
+        this.transform = event.transform;
+        this.request();
+        this.onzoom?.(event.transform);
+      });
+    if (interactive) this.svg.call(this.zoom).on("dblclick.zoom", null);
+    this.watcher = new ResizeObserver(() => this.resize());
+    this.watcher.observe(holder);
+  }
+
+  close() {
+    this.watcher.disconnect();
+    this.holder.replaceChildren();
+  }
+
+  show(world, places) {
+    this.world = world;
+    this.places = places;
+    this.tree = d3.quadtree(d3.range(world.n_states), (i) => places[2 * i], (i) => places[2 * i + 1]);
+    const half = (world.cell ?? 0) / 2;
+    const xs = d3.extent(d3.range(world.n_states), (i) => places[2 * i]);
+    const ys = d3.extent(d3.range(world.n_states), (i) => places[2 * i + 1]);
+    this.bounds = [xs[0] - half, ys[0] - half, xs[1] + half, ys[1] + half];
+    this.scene = null;
+    this.resize();
+    this.fit();
+  }
+
+  resize() {
+    const { clientWidth: width, clientHeight: height } = this.holder;
+    if (!width || !height || !this.world) return;
+    const density = Math.min(globalThis.devicePixelRatio || 1, 2);
+    this.size = [width, height];
+    this.canvas.width = Math.round(width * density);
+    this.canvas.height = Math.round(height * density);
+    this.canvas.getContext("2d").setTransform(density, 0, 0, density, 0, 0);
+    this.svg.attr("viewBox", `0 0 ${width} ${height}`);
+    const [left, bottom, right, top] = this.bounds;
+    const margin = Math.min(MARGIN, width / 8, height / 8);
+    const across = Math.max(right - left, 1e-9);
+    const up = Math.max(top - bottom, 1e-9);
+    this.unit = Math.min((width - 2 * margin) / across, (height - 2 * margin) / up);
+    this.origin = [(width - this.unit * (left + right)) / 2, (height + this.unit * (bottom + top)) / 2];
+    this.draw();
+  }
+
+  // From the world's coordinates, north up, to pixels.
+  x(value) {
+    return this.transform.applyX(this.origin[0] + this.unit * value);
+  }
+
+  y(value) {
+    return this.transform.applyY(this.origin[1] - this.unit * value);
+  }
+
+  at(state) {
+    return [this.x(this.places[2 * state]), this.y(this.places[2 * state + 1])];
+  }
+
+  back(px, py) {
+    const [x, y] = this.transform.invert([px, py]);
+    return [(x - this.origin[0]) / this.unit, (this.origin[1] - y) / this.unit];
+  }
+
+  get scale() {
+    return this.unit * this.transform.k;
+  }
+
+  get cellSize() {
+    return this.world.cell ? this.world.cell * this.scale : 0;
+  }
+
+  // The radius of a state that is a point: larger when there are few of them.
+  get pointSize() {
+    const room = Math.sqrt((this.size[0] * this.size[1]) / this.world.n_states);
+    return Math.max(3, Math.min(15, room / 9)) * Math.min(1.6, Math.sqrt(this.transform.k));
+  }
+
+  stateAt(px, py) {
+    const [x, y] = this.back(px, py);
+    const reach = this.world.cell ? this.world.cell * 0.71 : Math.max(this.pointSize * 1.4, 14) / this.scale;
+    const found = this.tree?.find(x, y, reach);
+    if (found === undefined) return null;
+    if (this.world.cell) {
+      const inside = Math.abs(this.places[2 * found] - x) <= this.world.cell / 2
+        && Math.abs(this.places[2 * found + 1] - y) <= this.world.cell / 2;
+      return inside ? found : null;
+    }
+    return found;
+  }
+
+  // The nearest state in a direction, for the arrow keys.
+  beside(state, dx, dy) {
+    const [x, y] = [this.places[2 * state], this.places[2 * state + 1]];
+    let best = null;
+    let least = Infinity;
+    for (let other = 0; other < this.world.n_states; other += 1) {
+      const ahead = (this.places[2 * other] - x) * dx + (this.places[2 * other + 1] - y) * dy;
+      const aside = Math.abs((this.places[2 * other] - x) * dy) + Math.abs((this.places[2 * other + 1] - y) * dx);
+      if (other === state || ahead <= 1e-9) continue;
+      const cost = ahead + 2.5 * aside;
+      if (cost < least) [best, least] = [other, cost];
+    }
+    return best;
+  }
+
+  fit() {
+    this.svg.call(this.zoom.transform, d3.zoomIdentity);
+  }
+
+  zoomBy(factor) {
+    this.svg.transition().duration(150).call(this.zoom.scaleBy, factor);
+  }
+
+  zoomTo({ k, x, y }) {
+    this.svg.call(this.zoom.transform, d3.zoomIdentity.translate(x, y).scale(k));
+  }
+
+  // scene: fills, possible (a Set or null for all), edges (flat pairs or null), exposed,
+  // shapes, labels, and what marks.js draws.
+  set(scene) {
+    this.scene = scene;
+    this.draw();
+  }
+
+  request() {
+    if (this.asked) return;
+    this.asked = requestAnimationFrame(() => {
+      this.asked = 0;
+      this.draw();
+    });
+  }
+
+  draw() {
+    if (!this.size || !this.scene) return;
+    const context = this.canvas.getContext("2d");
+    context.clearRect(0, 0, ...this.size);
+    if (this.world.cell) this.drawCells(context);
+    this.drawEdges(context);
+    if (!this.world.cell) this.drawPoints(context);
+    drawMarks(this);
+    this.drawScale();
+    this.ondraw?.();
+  }
+
+  drawCells(context) {
+    const { fills, possible } = this.scene;
+    const size = this.cellSize;
+    const gap = size > 6 ? 1 : 0;
+    const [width, height] = this.size;
+    for (let state = 0; state < this.world.n_states; state += 1) {
+      const [x, y] = this.at(state);
+      if (x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
+      context.globalAlpha = !possible || possible.has(state) ? 1 : 0.16;
+      context.fillStyle = fills[state];
+      context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
+    }
+    context.globalAlpha = 1;
+  }
+
+  drawEdges(context) {
+    const { edges } = this.scene;
+    if (!edges || !edges.length) return;
+    const many = edges.length / 2;
+    context.strokeStyle = token("edge");
+    context.globalAlpha = many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85;
+    context.lineWidth = many > 200 ? 0.8 : 2;
+    context.beginPath();
+    for (let i = 0; i < edges.length; i += 2) {
+      context.moveTo(...this.at(edges[i]));
+      context.lineTo(...this.at(edges[i + 1]));
+    }
+    context.stroke();
+    context.globalAlpha = 1;
+  }
+
+  drawPoints(context) {
+    const { fills, possible, shapes } = this.scene;
+    const radius = this.pointSize;
+    for (let state = 0; state < this.world.n_states; state += 1) {
+      const [x, y] = this.at(state);
+      const shape = shapes ? symbolOf(shapes.names[shapes.of[state]], shapes.of[state], Math.PI * radius ** 2) : null;
+      context.save();
+      context.translate(x, y);
+      context.beginPath();
+      if (shape) shape.context(context)();
+      else context.arc(0, 0, radius, 0, 2 * Math.PI);
+      context.fillStyle = token("surface");
+      context.fill();
+      context.globalAlpha = !possible || possible.has(state) ? 1 : 0.16;
+      context.fillStyle = fills[state];
+      context.fill();
+      context.strokeStyle = token("surface");
+      context.lineWidth = 1.5;
+      context.stroke();
+      context.restore();
+    }
+  }
+
+  drawScale() {
+    const layer = this.layers.scale;
+    layer.selectAll("*").remove();
+    if (!this.world.places || this.scene.plain) return;
+    const wanted = 110 / this.scale;
+    const power = 10 ** Math.floor(Math.log10(wanted));
+    const length = [5, 2, 1].map((n) => n * power).find((n) => n <= wanted) ?? power;
+    const pixels = length * this.scale;
+    const unit = this.world.unit || "";
+    const text = unit === "km" && length < 1 ? `${short(length * 1000)} m` : `${short(length)} ${unit}`.trim();
+    const [x, y] = [this.size[0] - 16 - pixels, this.size[1] - 16];
+    layer.append("path").attr("d", `M${x},${y - 5}v5h${pixels}v-5`).attr("class", "scale-line");
+    layer.append("text").attr("x", x + pixels / 2).attr("y", y - 8).attr("text-anchor", "middle")
+      .attr("class", "scale-text").text(text);
+  }
+}
+
+// Places for a chain that has none: a force layout, the same every time.
+export function layout(world) {
+  if (world.places) return world.places;
+  const nodes = d3.range(world.n_states).map((index) => ({ index }));
+  const links = [];
+  for (let i = 0; i < (world.moves?.length ?? 0); i += 2) {
+    if (world.moves[i] !== world.moves[i + 1]) links.push({ source: world.moves[i], target: world.moves[i + 1] });
+  }
+  const ticks = world.n_states > 800 ? 60 : 300;
+  d3.forceSimulation(nodes)
+    .force("link", d3.forceLink(links).distance(1.6).strength(0.3))
+    .force("charge", d3.forceManyBody().strength(-1.4))
+    .force("centre", d3.forceCenter(0, 0))
+    .force("collide", d3.forceCollide(0.5))
+    .stop().tick(ticks);
+  return nodes.flatMap(({ x, y }) => [x, y]);
+}

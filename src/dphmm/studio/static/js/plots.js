@@ -1,0 +1,67 @@
+// Small plots over time: lines for errors, degrees and the ledger; bars for possible sets.
+
+import { short } from "./elements.js";
+
+const d3 = globalThis.d3;
+
+// series: [{ name, values, kind }]; kind is a CSS class such as "a" or "b faint".
+export function lines(svg, series, { time = null, limit = null, label = "", least = null } = {}) {
+  const [width, height] = [300, 128];
+  const margin = { left: 34, right: 8, top: 10, bottom: 20 };
+  const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
+  root.selectAll("*").remove();
+  const length = d3.max(series, ({ values }) => values.length) || 0;
+  const finite = series.flatMap(({ values }) => values).filter(Number.isFinite);
+  const most = Math.max(d3.max(finite) ?? 1, limit ?? 0, least ?? 0) || 1;
+  const x = d3.scaleLinear([1, Math.max(length, 2)], [margin.left, width - margin.right]);
+  const y = d3.scaleLinear([0, most * 1.06], [height - margin.bottom, margin.top]);
+  const grid = root.append("g").attr("class", "grid");
+  for (const tick of y.ticks(3)) {
+    grid.append("path").attr("d", `M${margin.left},${y(tick)}H${width - margin.right}`);
+    root.append("text").attr("class", "axis-text").attr("x", margin.left - 5).attr("y", y(tick) + 3.5)
+      .attr("text-anchor", "end").text(short(tick));
+  }
+  for (const tick of x.ticks(6).filter(Number.isInteger)) {
+    root.append("text").attr("class", "axis-text").attr("x", x(tick)).attr("y", height - 6).attr("text-anchor", "middle").text(tick);
+  }
+  if (limit !== null) {
+    root.append("path").attr("class", "limit").attr("d", `M${margin.left},${y(limit)}H${width - margin.right}`);
+    root.append("text").attr("class", "limit-text").attr("x", width - margin.right).attr("y", y(limit) + 11)
+      .attr("text-anchor", "end").text(`limit ${short(limit)}`);
+  }
+  const line = d3.line().x((_, i) => x(i + 1)).y((value) => y(value)).defined(Number.isFinite);
+  for (const { values, kind, step } of series) {
+    root.append("path").attr("class", `line ${kind}`).attr("d", (step ? line.curve(d3.curveStepAfter) : line.curve(d3.curveLinear))(values));
+  }
+  if (time !== null && length) {
+    root.append("path").attr("class", "now").attr("d", `M${x(time)},${margin.top}V${height - margin.bottom}`);
+    for (const { values, kind } of series) {
+      const value = values[time - 1];
+      if (Number.isFinite(value)) root.append("circle").attr("class", `dot ${kind}`).attr("r", 3).attr("cx", x(time)).attr("cy", y(value));
+    }
+  }
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `${label}: ${series.map(({ name, values }) =>
+    `${name} ends at ${short(values[values.length - 1] ?? 0)}`).join("; ")}.`);
+}
+
+export function bars(svg, steps, current, choose) {
+  const [width, height] = [300, 130];
+  const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
+  root.selectAll("*").remove();
+  const x = d3.scaleBand(steps.map(({ time }) => time), [30, width - 4]).padding(0.18);
+  const y = d3.scaleLinear([0, d3.max(steps, ({ possible }) => possible)], [height - 20, 14]);
+  for (const tick of y.ticks(3).filter(Number.isInteger)) {
+    root.append("path").attr("class", "grid-line").attr("d", `M30,${y(tick)}H${width - 4}`);
+    root.append("text").attr("class", "axis-text").attr("x", 26).attr("y", y(tick) + 3.5).attr("text-anchor", "end").text(short(tick));
+  }
+  const group = root.selectAll("g.step").data(steps).join("g").attr("class", "step")
+    .classed("now", ({ time }) => time === current).on("click", (_, { time }) => choose(time));
+  group.append("rect").attr("class", "hit").attr("x", ({ time }) => x(time)).attr("y", 0).attr("width", x.bandwidth()).attr("height", height);
+  group.append("rect").attr("class", "possible-bar").attr("x", ({ time }) => x(time)).attr("width", x.bandwidth())
+    .attr("y", ({ possible }) => y(possible)).attr("height", ({ possible }) => y(0) - y(possible));
+  group.append("rect").attr("class", "exposed-bar").attr("x", ({ time }) => x(time)).attr("width", x.bandwidth())
+    .attr("y", ({ exposed }) => y(exposed)).attr("height", ({ exposed }) => y(0) - y(exposed));
+  group.append("text").attr("class", "axis-text").attr("x", ({ time }) => x(time) + x.bandwidth() / 2)
+    .attr("y", height - 6).attr("text-anchor", "middle").text(({ time }) => time);
+}

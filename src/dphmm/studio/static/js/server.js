@@ -1,0 +1,55 @@
+// Talking to the studio's own server, and nobody else.
+
+const token = document.querySelector('meta[name="studio-token"]').content;
+
+export class Refused extends Error {
+  constructor(status, sentence) {
+    super(sentence);
+    this.status = status;
+  }
+}
+
+export async function ask(path, body) {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-dphmm-studio": token },
+    body: JSON.stringify(body),
+  });
+  const answer = await response.json().catch(() => ({ error: "the server gave no answer" }));
+  if (!response.ok) throw new Refused(response.status, answer.error);
+  return answer;
+}
+
+// One request at a time for each purpose; while one runs, only the newest of the others waits.
+// A slider so redraws as fast as the server answers, and never shows an old answer last.
+export function conveyor(run) {
+  let busy = false;
+  let waiting = null;
+  async function go(given) {
+    busy = true;
+    try {
+      await run(given);
+    } finally {
+      busy = false;
+      if (waiting) {
+        const next = waiting;
+        waiting = null;
+        go(next.given);
+      }
+    }
+  }
+  return (given) => {
+    if (busy) waiting = { given };
+    else go(given);
+  };
+}
+
+export async function askForFile(path, body) {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-dphmm-studio": token },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Refused(response.status, (await response.json()).error);
+  return response.blob();
+}

@@ -1,0 +1,167 @@
+// What a pointer or the keyboard does on the map: look, link two states, lasso a clique,
+// paint categories, choose the possible states by hand.
+
+import { h, fill } from "./elements.js";
+
+const d3 = globalThis.d3;
+
+export const TOOLS = [
+  ["look", "Look", "Point at a state to see who hides it."],
+  ["link", "Link", "Choose two states to link or unlink them."],
+  ["lasso", "Lasso", "Draw around states to make them all look alike."],
+  ["paint", "Paint", "Give states the category of the brush."],
+  ["possible", "Possible", "Choose by hand which states are possible."],
+];
+
+// Inside a polygon in pixels, by d3's own test.
+export function within(map, polygon) {
+  return d3.range(map.world.n_states).filter((state) => d3.polygonContains(polygon, map.at(state)));
+}
+
+export class Tools {
+  // act: hover(state), link(a, b), clique(states), paint(states), possible(state), pick(states)
+  constructor(map, act) {
+    this.map = map;
+    this.act = act;
+    this.tool = "look";
+    this.chosen = [];
+    this.focus = null;
+    map.dragsMap = () => !["lasso", "paint"].includes(this.tool);
+    const node = map.svg.node();
+    node.addEventListener("pointermove", (event) => this.moved(event));
+    node.addEventListener("pointerleave", () => this.act.hover(null));
+    node.addEventListener("click", (event) => this.clicked(event));
+    node.addEventListener("pointerdown", (event) => this.pressed(event));
+    map.holder.addEventListener("keydown", (event) => this.typed(event));
+    map.holder.addEventListener("focus", () => {
+      if (map.holder.matches(":focus-visible")) this.focusOn(this.focus ?? 0);
+    });
+    map.holder.addEventListener("blur", () => this.focusOn(null));
+  }
+
+  choose(tool) {
+    this.tool = tool;
+    this.pick([]);
+    this.map.svg.attr("data-tool", tool);
+  }
+
+  pick(states) {
+    this.chosen = states;
+    this.act.pick(states);
+  }
+
+  focusOn(state) {
+    this.focus = state;
+    this.act.focus(state);
+  }
+
+  point(event) {
+    return d3.pointer(event, this.map.svg.node());
+  }
+
+  moved(event) {
+    if (!this.map.scene) return;
+    const state = this.map.stateAt(...this.point(event));
+    if (this.lasso) {
+      this.lasso.push(this.point(event));
+      this.map.layers.lasso.selectAll("path").data([this.lasso]).join("path")
+        .attr("class", "lasso").attr("d", d3.line().curve(d3.curveLinearClosed));
+      return;
+    }
+    if (this.brushed) {
+      if (state !== null && !this.brushed.has(state)) {
+        this.brushed.add(state);
+        this.act.painting([...this.brushed]);
+      }
+      return;
+    }
+    this.act.hover(state);
+  }
+
+  pressed(event) {
+    if (event.button !== 0 || !this.map.scene) return;
+    if (this.tool === "lasso") {
+      this.lasso = [this.point(event)];
+    } else if (this.tool === "paint") {
+      const state = this.map.stateAt(...this.point(event));
+      this.brushed = new Set(state === null ? [] : [state]);
+      this.act.painting([...this.brushed]);
+    } else {
+      return;
+    }
+    const node = this.map.svg.node();
+    node.setPointerCapture(event.pointerId);
+    node.addEventListener("pointerup", () => this.released(), { once: true });
+  }
+
+  released() {
+    if (this.lasso) {
+      const states = this.lasso.length > 2 ? within(this.map, this.lasso) : [];
+      this.lasso = null;
+      this.map.layers.lasso.selectAll("*").remove();
+      this.act.clique(states);
+    }
+    if (this.brushed) {
+      const states = [...this.brushed];
+      this.brushed = null;
+      if (states.length) this.act.paint(states);
+    }
+  }
+
+  clicked(event) {
+    if (event.defaultPrevented || !this.map.scene) return;
+    const state = this.map.stateAt(...this.point(event));
+    if (state !== null && !["lasso", "paint"].includes(this.tool)) this.use(state);
+  }
+
+  use(state) {
+    if (this.tool === "link") {
+      if (this.chosen.length === 1 && this.chosen[0] !== state) {
+        const [first] = this.chosen;
+        this.pick([]);
+        this.act.link(first, state);
+      } else {
+        this.pick(this.chosen[0] === state ? [] : [state]);
+      }
+    } else if (this.tool === "lasso") {
+      const has = this.chosen.includes(state);
+      this.pick(has ? this.chosen.filter((other) => other !== state) : [...this.chosen, state]);
+    } else if (this.tool === "paint") {
+      this.act.paint([state]);
+    } else if (this.tool === "possible") {
+      this.act.possible(state);
+    } else {
+      this.pick(this.chosen[0] === state ? [] : [state]);
+      this.act.look?.(state);
+    }
+  }
+
+  // Arrow keys walk from state to state; with the lasso, Space collects and Enter closes.
+  typed(event) {
+    const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    if (steps[event.key]) {
+      const next = this.map.beside(this.focus ?? 0, ...steps[event.key]);
+      if (next !== null) this.focusOn(next);
+    } else if (event.key === "Enter" || event.key === " ") {
+      if (this.tool === "lasso" && event.key === "Enter" && this.chosen.length > 1) {
+        const states = this.chosen;
+        this.pick([]);
+        this.act.clique(states);
+      } else if (this.focus !== null) {
+        this.use(this.focus);
+      }
+    } else if (event.key === "+" || event.key === "=") this.map.zoomBy(1.4);
+    else if (event.key === "-") this.map.zoomBy(1 / 1.4);
+    else if (event.key === "0") this.map.fit();
+    else if (event.key === "Escape") this.pick([]);
+    else return;
+    event.preventDefault();
+  }
+}
+
+export function toolBar(holder, current, choose) {
+  fill(holder, TOOLS.map(([name, label, sentence]) => h("button", {
+    type: "button", role: "radio", "aria-checked": String(name === current), title: sentence,
+    "data-tool": name, onclick: () => choose(name),
+  }, label)));
+}
