@@ -28,6 +28,9 @@ from dphmm.stream import Stream
 
 __all__ = ["command"]
 
+TOGETHER = 10_000
+"""Rows whose coordinates are looked up together."""
+
 
 @click.command("learn")
 @click.argument("trips")
@@ -122,7 +125,9 @@ def _report(learned: LearnedModel, output: str, as_json: bool) -> None:
 def _people(trips: str, states: States, clock: Clock, columns: dict[str, str]) -> list[Moves]:
     """Everybody's moves; a person's trips are cut where a step is missing."""
     tracks: dict[str, tuple[list[int], list[int]]] = {}
-    for row in progress(read_trips(trips, states, clock, columns=columns), what="reading"):
+    for row in progress(
+        read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
+    ):
         slots, visited = tracks.setdefault(row.person, ([], []))
         slots.append(row.slot)
         visited.append(row.state)

@@ -73,15 +73,13 @@ def command(
         source: Any = _lines(sys.stdin, name) if trips == "-" else trips
         return read_trips(
             source, scenario.states, scenario.settings.clock,
-            columns=columns, person=person, file=name,
+            columns=columns, person=person, file=name, together=BATCH if is_file else 1,
         )  # fmt: skip
 
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(ledger_file))
         releaser = Releaser(scenario, journal, key, name)
-        total = None
-        if is_file:
-            releaser.check(progress(rows(), what="checking"))
+        total = releaser.check(progress(rows(), what="checking")) if is_file else None
         out: Callable[[str], Any] = _to_standard_output
         if output is not None and output != "-":
             file = stack.enter_context(whole_file(output))

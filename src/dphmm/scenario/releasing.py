@@ -76,10 +76,12 @@ class Releaser:
         self._people: dict[str, _Person] = {}
 
     def check(self, rows: Iterable[Row]) -> int:
-        """Go through all rows without releasing: how many are new. Raises what `answer` would."""
+        """Go through all rows without releasing, and count them; raises what `answer` would."""
+        count = 0
         seen: dict[str, _Checked] = {}
         price, limit = self.scenario.settings.epsilon, self.scenario.settings.limit
         for row in rows:
+            count += 1
             if row.person not in seen:
                 records = self._records(row.person)
                 base = self._base(records, row)
@@ -97,7 +99,7 @@ class Releaser:
             planned = person.new * price
             if limit is not None and person.spent + planned > limit:
                 raise self._over(row, person.spent, planned, limit - person.spent)
-        return sum(person.new for person in seen.values())
+        return count
 
     def answer(self, rows: Sequence[Row]) -> list[Answer]:
         """The answers to some rows, in order; their records are on disk when this returns."""

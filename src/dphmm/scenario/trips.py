@@ -22,6 +22,9 @@ __all__ = ["Row", "open_lines", "read_records", "read_trips"]
 
 Record: TypeAlias = tuple[int, Mapping[str, Any]]
 
+Place: TypeAlias = int | list[float]
+"""Where a row says somebody was: a state, or coordinates in the order of `place_columns`."""
+
 _ALIASES = {
     "person": ("person", "user", "user_id", "userid", "uid", "device"),
     "time": ("time", "timestamp", "datetime", "date_time", "utc"),
@@ -52,16 +55,20 @@ def read_trips(
     columns: Mapping[str, str] | None = None,
     person: str | None = None,
     file: str | None = None,
+    together: int = 1,
 ) -> Iterator[Row]:
     """The rows of a file or of lines, one at a time; each person's times must increase.
 
     `columns` says what a column is called if not by its usual name; `person` is whose rows
-    they are if no column says so.
+    they are if no column says so. Coordinates are looked up for so many rows `together`;
+    with one, a row comes back before the next is read.
     """
     name = file or (Path(source).name if isinstance(source, (str, Path)) else "standard input")
     slots = Slots(clock, name)
     latest: dict[str, int] = {}
     found: dict[str, str] | None = None
+    waiting: list[tuple[int, str, str, int]] = []
+    places: list[Place] = []
     for line, record in read_records(source, name):
         if found is None:
             found = _columns(name, line, record, states, columns, person)
@@ -78,9 +85,25 @@ def read_trips(
                 f"got one {problem}"
             )
         latest[who] = slot
-        yield Row(line, who, str(time).strip(), slot, _state(name, line, record, found, states))
+        waiting.append((line, who, str(time).strip(), slot))
+        places.append(_place(name, line, record, found, states))
+        if len(waiting) >= together:
+            yield from _located(waiting, places, states)
+            waiting, places = [], []
+    yield from _located(waiting, places, states)
     if not latest:
         raise DataError(f"{name}: file must hold at least one row, got none")
+
+
+def _located(
+    waiting: list[tuple[int, str, str, int]], places: list[Place], states: States
+) -> Iterator[Row]:
+    """The waiting rows with the state of each: its label's, or the nearest to its coordinates."""
+    if places and not isinstance(places[0], int):
+        places = states.nearest(places).tolist()
+    for facts, state in zip(waiting, places, strict=True):
+        assert isinstance(state, int)
+        yield Row(*facts, state)
 
 
 def open_lines(path: str | Path) -> Iterator[str]:
@@ -212,9 +235,9 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _state(
+def _place(
     name: str, line: int, record: Mapping[str, Any], found: Mapping[str, str], states: States
-) -> int:
+) -> Place:
     if "state" in found:
         state = states._numbers_of.get(_text(record.get(found["state"])))
         if state is None:
@@ -228,4 +251,4 @@ def _state(
             place.append(float("nan"))
         if not isfinite(place[-1]):
             raise DataError(f"{name}:{line}: {column} must be a finite number")
-    return int(states.nearest([place])[0])
+    return place
