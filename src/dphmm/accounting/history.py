@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,8 +27,9 @@ class History:
     """The charges of every step, and the states that were possible before each.
 
     A path is a sequence of states that the chain can take through the possible sets, from the
-    first step to the last; what was known before the first step (`start`) only decides which
-    are possible. A step without charges is one without a release.
+    first step on; what was known before the first step (`start`) only decides which are
+    possible. A path that a later possible set cuts off counts up to there. A step without
+    charges is one without a release.
     """
 
     charges: tuple[tuple[Charge, ...], ...]
@@ -36,6 +38,8 @@ class History:
     """The model that governs the step into each time."""
     possible: tuple[Mask, ...]
     """The possible states before each release: as given, else what the moves lead to."""
+    reached: tuple[Mask, ...]
+    """Those of the possible states that a path through the earlier possible sets leads to."""
 
     def __init__(
         self,
@@ -63,7 +67,9 @@ class History:
         given = possible if possible is not None else [None] * len(steps)
         object.__setattr__(self, "charges", steps)
         object.__setattr__(self, "models", models)
-        object.__setattr__(self, "possible", _masks(models, _known(start, model.n_states), given))
+        masks = _masks(models, _known(start, model.n_states), given)
+        object.__setattr__(self, "possible", masks[0])
+        object.__setattr__(self, "reached", masks[1])
 
     @classmethod
     def of(
@@ -136,6 +142,15 @@ class History:
             for charge in charges:
                 yield charge, states
 
+    @cached_property
+    def has_dead_ends(self) -> bool:
+        """Whether some possible state has no move into the next step's possible states."""
+        following = zip(self.models[1:], self.possible, self.possible[1:], strict=False)
+        return any(
+            not np.diff(model.transition[mask][:, after].indptr).all()
+            for model, mask, after in following
+        )
+
     def kinds(self) -> list[int]:
         """A number for each step, the same for steps with the same moves, masks and charges."""
         seen: dict[object, int] = {}
@@ -158,19 +173,28 @@ def _known(start: Start | Mask | None, n_states: int) -> Mask:
 
 def _masks(
     models: tuple[MarkovModel, ...], known: Mask, given: Sequence[ArrayLike | None]
-) -> tuple[Mask, ...]:
-    masks = []
-    reached = before = known
+) -> tuple[tuple[Mask, ...], tuple[Mask, ...]]:
+    """The possible states of every step, and those of them that a path leads to."""
+    possible, reached = [], []
+    before = path_ends = known
     for step, (model, allowed) in enumerate(zip(models, given, strict=True)):
         # A mask that was given is kept: with delta above zero a state can come back that no
         # state of the mask before leads to, and what its release tells still counts.
         mask = model.successors(before) if allowed is None else possible_mask(allowed, len(known))
-        reached = model.successors(reached) & mask
-        if not reached.any():
+        before = _frozen(mask)
+        path_ends = _frozen(model.successors(path_ends) & mask)
+        if not path_ends.any():
             raise ArgumentError(
                 f"possible must leave a reachable state at every step, got none at step {step}"
             )
-        before = np.array(mask)
-        before.setflags(write=False)
-        masks.append(before)
-    return tuple(masks)
+        if step == 0:
+            path_ends = before
+        possible.append(before)
+        reached.append(path_ends)
+    return tuple(possible), tuple(reached)
+
+
+def _frozen(mask: Mask) -> Mask:
+    mask = np.array(mask)
+    mask.setflags(write=False)
+    return mask

@@ -103,7 +103,8 @@ def window_epsilon(history: History, width: int) -> Loss:
     for first in range(len(history) - width + 1):
         after = first + width
         # Windows over equal steps cost the same; the first and the last have free ends.
-        key = (first == 0, tuple(kinds[first : after + 1]))
+        together = history.reached[first - 1].tobytes() if first else b""
+        key = (together, tuple(kinds[first : after + 1]))
         if key not in known:
             known[key] = losses.between(first, after)
     return max(known.values())
@@ -130,25 +131,31 @@ class _Losses:
     def between(self, first: int, after: int) -> Loss:
         """The largest loss of paths that differ at most in the steps first..after-1."""
         values = self._split(first)
+        best = 0
         for step in range(first, after):
             if step > first:
                 values = self._advance(values, step)
             if kernels.pairs.add_losses(values, self.at(step)):
                 return inf
-        if after == len(self.history):
-            best = int(values.max())
-        else:
-            best = int(kernels.pairs.best_rejoined(values, *self.history.moves(after)))
-        return self.unit.loss(best) if best > 0 else Fraction(0)
+            # Losses only grow, so the last step decides, unless paths were cut off before it.
+            if step + 1 < after and not self.history.has_dead_ends:
+                continue
+            if after == len(self.history):
+                best = max(best, int(values.max()))
+            else:
+                moves = self.history.moves(step + 1)
+                best = max(best, int(kernels.pairs.best_rejoined(values, *moves)))
+        return self.unit.loss(best) if best else Fraction(0)
 
     def _split(self, first: int) -> IntArray:
         """Zero for the pairs of states that two paths which agreed so far can be in."""
-        size = int(self.history.possible[first].sum())
         if first == 0:
+            size = int(self.history.possible[0].sum())
             return np.zeros((size, size), dtype=np.int64)
-        size = int(self.history.possible[first - 1].sum())
-        values = np.full((size, size), kernels.pairs.UNREACHABLE, dtype=np.int64)
-        np.fill_diagonal(values, 0)
+        before = self.history.possible[first - 1]
+        values = np.full((before.sum(), before.sum()), kernels.pairs.UNREACHABLE, dtype=np.int64)
+        together = np.flatnonzero(self.history.reached[first - 1][before])
+        values[together, together] = 0
         return self._advance(values, first)
 
     def _advance(self, values: IntArray, step: int) -> IntArray:
