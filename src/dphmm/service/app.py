@@ -222,10 +222,14 @@ def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
             return problem(404, "there is no such thing, or it is not yours")
         if isinstance(fault, BudgetError):
             metrics.refusals.inc()
-            costs = {
-                name: str(getattr(fault, name)) for name in ("spent", "requested", "remaining")
-            }
-            return problem(409, str(fault), **costs)
+            spent, requested, remaining = fault.spent, fault.requested, fault.remaining
+            return problem(
+                409,
+                str(fault),
+                spent=str(spent),
+                requested=str(requested),
+                remaining=str(remaining),
+            )
         if isinstance(fault, StoreError):
             return problem(503, str(fault), retry_after=5)
         return problem(422, str(fault))

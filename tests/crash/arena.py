@@ -1,0 +1,201 @@
+"""Ten clients, a hundred people, and a server that is killed at random moments."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dphmm.store import SCOPES, Store, create_key, problems
+from tests.crash import paper_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENTS, PEOPLE, STATES = 10, 100, 6
+LONGEST_LIFE = 0.3
+EARLY = 10
+"""Every tenth kill may come while the server is still starting."""
+PATIENCE = 60.0
+
+
+@dataclass
+class Battle:
+    """What the clients saw."""
+
+    seen: list[tuple[str, int, tuple[int, ...], str]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    kills: int = 0
+    retried: int = 0
+    repeated: int = 0
+
+    def violations(self, url: str) -> list[str]:
+        """Everything that must never happen, one sentence each."""
+        store = Store.open(url, create=False)
+        found = [*self.errors, *problems(store)]
+        with store.database.transaction(write=False) as transaction:
+            kept = transaction.rows(
+                "SELECT people.name, r.time, r.lattice, r.epsilon FROM releases r "
+                "JOIN people ON people.id = r.person"
+            )
+            paid = transaction.rows(
+                "SELECT people.name, l.time, l.epsilon FROM ledger l "
+                "JOIN people ON people.id = l.person"
+            )
+        store.close()
+        answers = {(name, moment): tuple(json.loads(x)) for name, moment, x, _ in kept}
+        ledger = Counter((name, moment, epsilon) for name, moment, epsilon in paid)
+        if len(answers) != len(kept):
+            found.append("a moment has two answers")
+        for person, moment, lattice, epsilon in self.seen:
+            if answers.get((person, moment)) != lattice:
+                found.append(f"{person} at {moment}: a client saw an answer that is not kept")
+            if ledger[person, moment, epsilon] != 1:
+                found.append(f"{person} at {moment}: a client saw an answer that is not paid")
+        return found
+
+
+class Arena:
+    """A store, a hatchery and clients."""
+
+    def __init__(self, url: str, seed: int, *, late: bool = False) -> None:
+        self._random = random.Random(seed)
+        self.url = url
+        store = Store.open(url)
+        self._key = create_key(store, "red", SCOPES)
+        store.close()
+        command = [sys.executable, "-m", "tests.crash.hatchery", url, *(["late"] if late else [])]
+        self._hatchery = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        )
+        self._port = int(self._said())
+        self._times: Counter[str] = Counter()
+        self._guard = threading.Lock()
+        self._over = threading.Event()
+        self._battle = Battle()
+
+    def fight(self, kills: int) -> Battle:
+        """Let the clients release while the server is killed this many times."""
+        try:
+            server = self._hatch()
+            scenario = self._ask_until("POST", "/v1/scenarios", paper_scenario.body())["id"]
+            self._people = f"/v1/scenarios/{scenario}/people/"
+            for person in range(PEOPLE):
+                self._ask_until("PUT", f"{self._people}p{person}", {})
+            clients = [
+                threading.Thread(target=self._client, args=(self._random.random(),))
+                for _ in range(CLIENTS)
+            ]
+            for client in clients:
+                client.start()
+            for number in range(kills):
+                if number % EARLY:
+                    self._wait_for_answers()
+                time.sleep(self._random.uniform(0, LONGEST_LIFE))
+                self._kill(server)
+                self._battle.kills += 1
+                server = self._hatch()
+            self._wait_for_answers()
+            self._over.set()
+            for client in clients:
+                client.join(PATIENCE)
+            self._kill(server)
+        finally:
+            self._over.set()
+            self._hatchery.stdin.close()
+            self._hatchery.wait(30)
+            self._hatchery.stdout.close()
+        return self._battle
+
+    def _wait_for_answers(self) -> None:
+        before, end = len(self._battle.seen), time.monotonic() + PATIENCE
+        while len(self._battle.seen) == before and time.monotonic() < end:
+            time.sleep(0.005)
+
+    def _said(self) -> str:
+        return self._hatchery.stdout.readline().strip()
+
+    def _hatch(self) -> int:
+        self._hatchery.stdin.write("\n")
+        self._hatchery.stdin.flush()
+        return int(self._said())
+
+    def _kill(self, server: int) -> None:
+        os.kill(server, signal.SIGKILL)
+        assert self._said() == "gone"
+
+    def _client(self, seed: float) -> None:
+        choose = random.Random(seed)
+        connection = None
+        while not self._over.is_set():
+            person = f"p{choose.randrange(PEOPLE)}"
+            with self._guard:
+                moment = self._times[person] + 1
+            body = {"time": moment, "state": choose.randrange(STATES)}
+            asked = 0
+            answer = None
+            while answer is None and asked < 500:
+                asked += 1
+                connection, answer = self._ask(
+                    connection, "POST", f"{self._people}{person}/releases", body
+                )
+                # A person moves on while the client retries; the answer must not.
+                body["state"] = choose.randrange(STATES)
+                if answer is None and self._over.is_set():
+                    break
+            if answer is None and self._over.is_set():
+                break
+            with self._guard:
+                self._record(person, moment, answer, asked)
+        if connection is not None:
+            connection.close()
+
+    def _record(
+        self, person: str, moment: int, answer: tuple[int, dict] | None, asked: int
+    ) -> None:
+        if answer is None or answer[0] != 200:
+            self._battle.errors.append(f"{person} at {moment}: the client got {answer}")
+            return
+        content = answer[1]
+        self._times[person] = max(self._times[person], moment)
+        self._battle.seen.append((person, moment, tuple(content["lattice"]), content["epsilon"]))
+        self._battle.repeated += content["repeated"]
+        self._battle.retried += asked > 1
+
+    def _ask_until(self, method: str, path: str, body: dict) -> dict:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            connection, answer = self._ask(None, method, path, body)
+            if connection is not None:
+                connection.close()
+            if answer is not None and answer[0] < 300:
+                return answer[1]
+        raise TimeoutError(f"{method} {path}: {answer}")
+
+    def _ask(self, connection, method: str, path: str, body: dict):
+        """The connection to use next, and the answer; None if there was none or a 503."""
+        connection = connection or http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
+        headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
+        try:
+            connection.request(method, path, json.dumps(body), headers)
+            response = connection.getresponse()
+            status, content = response.status, json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError):
+            connection.close()
+            return None, None
+        if status == 503:
+            return connection, None
+        return connection, (status, content)

@@ -1,0 +1,97 @@
+"""A process that hatches servers: `python -m tests.crash.hatchery URL [late]`.
+
+Everything is imported once; each line on standard input forks a server on the same listening
+socket, and its process id comes back on standard output. The socket outlives the servers, so
+clients that knock while none is there wait a moment.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from dphmm.service import ServiceSettings
+from dphmm.service.app import create_app  # noqa: F401  loaded before the forks
+from dphmm.service.server import serve
+from dphmm.store import Store
+from dphmm.store.database import Sqlite
+from tests.crash import world
+
+SETTINGS = ServiceSettings(tick=0, rate=0, threads=4)
+LATE = 20
+
+
+class LateSqlite(Sqlite):
+    """Broken on purpose: answers leave first, every twentieth transaction is committed."""
+
+    begun = 0
+
+    def _run(self, begin):
+        connection = self._connection()
+        if not connection.in_transaction:
+            connection.execute("BEGIN IMMEDIATE")
+        yield from super()._run.__func__(_NoBegin(self, connection), begin)
+        self.begun += 1
+        if self.begun % LATE == 0:
+            connection.execute("COMMIT")
+
+
+class _NoBegin:
+    """The database as `_run` sees it when it may neither begin nor commit."""
+
+    def __init__(self, database, connection):
+        self._database, self._real = database, connection
+        self.in_transaction = False
+
+    def _connection(self):
+        return self
+
+    def execute(self, sql, values=()):
+        return (
+            None
+            if sql in ("BEGIN", "BEGIN IMMEDIATE", "COMMIT")
+            else self._real.execute(sql, values)
+        )
+
+    def _drop(self, connection):
+        pass
+
+    def _explained(self, error):
+        return self._database._explained(error)
+
+
+def run_server(url: str, late: bool, descriptor: int) -> None:
+    store = Store.open(url)
+    settings = SETTINGS
+    if late:
+        path = store.database.name
+        store.close()
+        store.database = LateSqlite(path)
+        settings = ServiceSettings(tick=0, rate=0, threads=1)
+    serve(store, settings, descriptor=descriptor)
+
+
+def say(word: object) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    url, late = sys.argv[1], "late" in sys.argv[2:]
+    world.rules().begin("warm").release(4)  # compiled code is loaded before the first fork
+    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+    say(listening.getsockname()[1])
+    for _ in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            sys.stdin.close()
+            run_server(url, late, listening.fileno())
+            os._exit(0)
+        say(child)
+        os.waitpid(child, 0)
+        say("gone")
+
+
+if __name__ == "__main__":
+    main()

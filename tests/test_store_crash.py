@@ -1,0 +1,52 @@
+"""SIGKILL at random moments: nothing is lost and nothing is said twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.arena import Arena
+from tests.crash.postgres import running_server
+
+SHORT, FULL = 10, 200
+SEED = 7
+
+
+def fight(url, kills, late=False):
+    battle = Arena(url, SEED, late=late).fight(kills)
+    assert battle.kills == kills
+    return battle, battle.violations(url)
+
+
+def check(url, kills):
+    battle, violations = fight(url, kills)
+    assert violations == []
+    assert len(battle.seen) > 10 * kills
+    assert battle.retried > 0
+
+
+def test_a_killed_server_loses_nothing_on_sqlite(tmp_path):
+    check(str(tmp_path / "store.db"), SHORT)
+
+
+@pytest.mark.postgres
+def test_a_killed_server_loses_nothing_on_postgresql():
+    with running_server() as server:
+        check(server.new_database(), SHORT)
+
+
+def test_a_commit_after_the_answer_is_caught(tmp_path):
+    """The check is no decoration: a store that commits too late fails it."""
+    _, violations = fight(str(tmp_path / "store.db"), SHORT, late=True)
+    assert any("a client saw an answer that is not" in violation for violation in violations)
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_lose_nothing_on_sqlite(tmp_path):
+    check(str(tmp_path / "store.db"), FULL)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_two_hundred_kills_lose_nothing_on_postgresql():
+    with running_server() as server:
+        check(server.new_database(), FULL)
