@@ -336,7 +336,7 @@ def test_noise_from_words_used_twice_would_be_seen(changed, monkeypatch):
 
 
 def test_changing_any_one_thing_changes_every_word(monkeypatch):
-    """Correlation cannot see words reused for another epsilon or shape; the words themselves can."""
+    """Correlation cannot see words reused for another epsilon or shape, so look at them."""
     honest, drawn = KeyedRandomness.words, []
 
     def recording(self, context, state):
