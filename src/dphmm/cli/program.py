@@ -23,8 +23,13 @@ COMMANDS = {
     "design": "the radius or epsilon that meets a wanted error or protection",
     "learn": "a model of how people move, from their trips or from earlier releases",
     "release": "private answers for trips from a file or a pipe",
+    "studio": "a page to draw a policy, see who is exposed and watch a simulated release",
 }
 """Every command is the attribute `command` of the module of its name in this folder."""
+
+
+class _ReaderLeftError(Exception):
+    """Whoever read the output has had enough."""
 
 
 class Program(click.Group):
@@ -46,6 +51,15 @@ class Program(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what click would make of a closed pipe is not ours."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            raise _ReaderLeftError from None
+
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -60,9 +74,8 @@ class Program(click.Group):
                 warnings.showwarning = _say_warning
                 warnings.simplefilter("always", CollapsedAnswersWarning)
                 code = super().main(args, prog_name or "dphmm", *arguments, **options)
-            sys.stdout.flush()
             sys.exit(code if isinstance(code, int) else 0)
-        except BrokenPipeError:
+        except _ReaderLeftError:
             _forget_output()
             sys.exit(0)
         except (BudgetError, ExposureError) as fault:

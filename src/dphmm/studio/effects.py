@@ -8,28 +8,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import isinf
+from math import isinf, sqrt
 from typing import Any
 
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.belief import Belief
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, TooLargeError
 from dphmm.hull import SensitivityHull, sensitivity_hull
+from dphmm.mechanisms import Mechanism
 from dphmm.policy import PolicyGraph
 from dphmm.protection import degree_of_protection, exposed
 from dphmm.repair import RepairMethod, added_edges
 from dphmm.studio.reading import Fields
 from dphmm.studio.worlds import World
 
-__all__ = ["Situation", "read_epsilon", "read_policy", "read_situation"]
+__all__ = ["Situation", "count_pairs", "read_epsilon", "read_policy", "read_situation"]
 
 DRAWN_EDGES = 6_000
 """More edges than this are counted and not drawn: they would cover the map."""
 
 COUNTED_EDGES = 4_000_000
 """Overlapping cliques with more pairs than this are counted pair by pair, as a bound."""
+
+MAX_REPAIR = 4_000_000
+"""Exposed states times possible states: beyond, comparing three repairs takes many seconds."""
 
 SHOWN_CANDIDATES = 24
 MAX_STEPS = 500
@@ -79,24 +83,38 @@ class Situation:
 
     def repairs(self, state: int | None) -> dict[str, Any]:
         """What each method would add and cost, and every partner for one exposed state."""
+        nothing: dict[str, Any] = {"state": None, "candidates": [], "n_candidates": 0}
+        nothing["released_error"] = self._released_error()
         if int(self.possible.sum()) < 2:
-            return {"state": None, "methods": [], "candidates": [], "n_candidates": 0}
+            return {**nothing, "methods": []}
+        if len(self.exposed) * int(self.possible.sum()) > MAX_REPAIR:
+            raise TooLargeError(
+                f"too many states are exposed to compare repairs here, got {len(self.exposed)} "
+                f"of {int(self.possible.sum())}; link some of them first"
+            )
         methods = [self._repair(method) for method in METHODS]
         if state is None and len(self.exposed):
             state = int(self.exposed[0])
         if state is None or not self.possible[state]:
-            return {"state": None, "methods": methods, "candidates": [], "n_candidates": 0}
+            return {**nothing, "methods": methods}
         picked: dict[int, list[str]] = {}
         for repair in methods:
             for a, b in repair["edges"]:
                 if state in (a, b):
                     picked.setdefault(b if a == state else a, []).append(repair["method"])
         return {
+            **nothing,
             "state": state,
             "methods": methods,
             "candidates": self._candidates(state, picked),
             "n_candidates": int(self.possible.sum()) - 1,
         }
+
+    def _released_error(self) -> float | None:
+        """The root of the mean squared error of answers as they are released, on the lattice."""
+        if not self.hull.rank:
+            return None
+        return sqrt(Mechanism(self.world.query, self.hull, self.epsilon).mean_squared_error)
 
     def _repair(self, method: RepairMethod) -> dict[str, Any]:
         query = self.world.query
@@ -178,7 +196,7 @@ def read_policy(world: World, fields: Fields) -> PolicyGraph:
         policy = policy.with_edges(links)
     unlinked = fields.pairs("unlinks", n_states)
     if unlinked:
-        if _pairs(policy) > COUNTED_EDGES:
+        if count_pairs(policy) > COUNTED_EDGES:
             raise ArgumentError(
                 f"unlinks must be taken from a policy of at most {COUNTED_EDGES} edges"
             )
@@ -210,14 +228,15 @@ def _within(world: World, radius: Fraction) -> PolicyGraph:
     return PolicyGraph.within_distance(world.query, radius)
 
 
-def _pairs(policy: PolicyGraph) -> int:
+def count_pairs(policy: PolicyGraph) -> int:
+    """At most so many edges; a pair in two cliques counts twice."""
     sizes = np.diff(policy.offsets)
     return len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
 
 
 def drawn_edges(policy: PolicyGraph) -> dict[str, Any]:
     """How many edges there are, and the edges themselves if they are few."""
-    bound = _pairs(policy)
+    bound = count_pairs(policy)
     disjoint = not len(policy.links) and len(np.unique(policy.members)) == len(policy.members)
     plain = not len(policy.members)
     if plain or disjoint or bound > COUNTED_EDGES:

@@ -57,6 +57,11 @@ class Fields:
         """Whether a field is there and not null."""
         return self._content.get(name) is not None
 
+    def without(self, name: str) -> Fields:
+        """The same fields but for one."""
+        rest = {key: value for key, value in self._content.items() if key != name}
+        return Fields(rest, self._name)
+
     def inner(self, name: str) -> Fields:
         """The fields of an object within; none if it is missing."""
         return Fields(self._content.get(name, {}), name)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable
+from html import escape
 from importlib import resources
 from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import ArgumentError, DphmmError, require
+from dphmm.scenario import Scenario
 from dphmm.studio.effects import read_situation
+from dphmm.studio.files import opening_view, packed, scenario_of, world_of
 from dphmm.studio.guard import Guard
 from dphmm.studio.reading import Fields, parsed
 from dphmm.studio.simulate import timeline, walk
@@ -27,15 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["create_app", "serve"]
 
 PAGE_TOKEN = "{{token}}"
-Answer = Callable[[World, Fields], dict[str, Any]]
+PAGE_OWN = "{{own}}"
+Answer = Callable[[World, Fields], Any]
 
 
-class _Forgotten(Exception):
+class _ForgottenError(Exception):
     """A world that the server does not have (any more)."""
 
 
-def create_app(*, port: int, token: str | None = None) -> Guard:
-    """The studio as an ASGI app that answers on one port of loopback only."""
+def create_app(*, port: int, token: str | None = None, scenario: Scenario | None = None) -> Guard:
+    """The studio as an ASGI app that answers on one port of loopback only.
+
+    With a scenario the page opens on it; without, on the paper's running example.
+    """
     applications = require("starlette.applications", "service")
     concurrency = require("starlette.concurrency", "service")
     responses = require("starlette.responses", "service")
@@ -46,33 +53,55 @@ def create_app(*, port: int, token: str | None = None) -> Guard:
     shelf = Shelf()
     static = resources.files("dphmm.studio") / "static"
     page = (static / "index.html").read_text(encoding="utf-8").replace(PAGE_TOKEN, secret)
+    page = page.replace(PAGE_OWN, "" if scenario is None else escape(scenario.name))
+    own = None if scenario is None else (world_of(scenario), opening_view(scenario))
     # Two computations at a time: more would only make all of them slow.
     busy = BoundedSemaphore(2)
 
-    def computed(work: Callable[[Fields], dict[str, Any]], body: bytes) -> Response:
+    def computed(work: Callable[[Fields], Any], body: bytes) -> Response:
+        status = 200
         try:
             fields = parsed(body)
             with busy:
-                return responses.JSONResponse(work(fields))
-        except _Forgotten:
-            return responses.JSONResponse(
-                {"error": "world must be one that was opened; open it again"}, status_code=404
-            )
+                answer = work(fields)
+        except _ForgottenError:
+            status, answer = 404, {"error": "world must be one that was opened; open it again"}
         except DphmmError as error:
-            return responses.JSONResponse({"error": str(error)}, status_code=400)
+            status, answer = 400, {"error": str(error)}
+        response: Response = (
+            responses.JSONResponse(answer, status_code=status)
+            if isinstance(answer, dict)
+            else answer
+        )
+        return response
 
-    def route(path: str, work: Callable[[Fields], dict[str, Any]]) -> Any:
+    def route(path: str, work: Callable[[Fields], Any]) -> Any:
         async def endpoint(request: Request) -> Response:
             body = await request.body()
-            return await concurrency.run_in_threadpool(computed, work, body)
+            response: Response = await concurrency.run_in_threadpool(computed, work, body)
+            return response
 
         return routing.Route(path, endpoint, methods=["POST"])
 
     def opened(fields: Fields) -> dict[str, Any]:
+        if own is not None and fields.text("name") == "own":
+            world, view = own
+            name = shelf.put("own", lambda: world)
+            return {"world": name, "view": view, **world.description()}
         name = shelf.put(fields.content, lambda: built_in(fields))
         return {"world": name, **_on(shelf, name).description()}
 
-    def about_world(answer: Answer) -> Callable[[Fields], dict[str, Any]]:
+    def saved(world: World, fields: Fields) -> Response:
+        content = packed(scenario_of(world, fields))
+        response: Response = responses.Response(content, media_type="application/zip")
+        return response
+
+    def written(world: World, fields: Fields) -> Response:
+        text = scenario_of(world, fields).settings.to_toml()
+        response: Response = responses.Response(text, media_type="application/toml")
+        return response
+
+    def about_world(answer: Answer) -> Callable[[Fields], Any]:
         return lambda fields: answer(_on(shelf, fields.text("world")), fields)
 
     async def index(request: Request) -> Response:
@@ -88,6 +117,8 @@ def create_app(*, port: int, token: str | None = None) -> Guard:
                 route("/api/repairs", about_world(_repairs)),
                 route("/api/timeline", about_world(timeline)),
                 route("/api/walk", about_world(walk)),
+                route("/api/scenario", about_world(saved)),
+                route("/api/toml", about_world(written)),
                 routing.Mount("/static", staticfiles.StaticFiles(directory=str(static))),
             ]
         ),
@@ -99,7 +130,7 @@ def create_app(*, port: int, token: str | None = None) -> Guard:
 def _on(shelf: Shelf, name: str) -> World:
     world = shelf.get(name)
     if world is None:
-        raise _Forgotten
+        raise _ForgottenError
     return world
 
 
@@ -112,7 +143,13 @@ def _repairs(world: World, fields: Fields) -> dict[str, Any]:
     return read_situation(world, fields).repairs(state)
 
 
-def serve(*, port: int, ready: Callable[[str], None], host: str = "127.0.0.1") -> None:
+def serve(
+    *,
+    port: int,
+    ready: Callable[[str], None],
+    host: str = "127.0.0.1",
+    scenario: Scenario | None = None,
+) -> None:
     """Serve the studio on loopback until interrupted; port 0 takes a free one.
 
     `ready` is called with the address once the port is taken.
@@ -129,7 +166,10 @@ def serve(*, port: int, ready: Callable[[str], None], host: str = "127.0.0.1") -
             raise ArgumentError(f"port must be free, got {port} ({error.strerror})") from None
         taken = door.getsockname()[1]
         config = uvicorn.Config(
-            create_app(port=taken), log_level="warning", access_log=False, server_header=False
+            create_app(port=taken, scenario=scenario),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
         )
         shown = f"[{host}]" if ":" in host else host
         ready(f"http://{shown}:{taken}/")

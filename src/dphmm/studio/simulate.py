@@ -25,7 +25,7 @@ from dphmm.studio.effects import exact_number, read_belief, read_epsilon, read_p
 from dphmm.studio.reading import Fields
 from dphmm.studio.worlds import World
 
-__all__ = ["Run", "read_runs", "timeline", "walk"]
+__all__ = ["Run", "read_limit", "read_repair", "read_runs", "timeline", "walk"]
 
 MAX_HORIZON = 60
 MAX_WALK = 200
@@ -71,23 +71,30 @@ def read_runs(world: World, fields: Fields) -> list[Run]:
     """The one or two ways that a request compares."""
     runs = []
     for run in fields.several("runs", MAX_RUNS):
-        repair = run.choice(
-            "repair", ("nearest", "min_area", "min_error", "none"), default="min_error"
-        )
         runs.append(
             Run(
                 policy=read_policy(world, run.inner("policy")),
                 epsilon=read_epsilon(run),
-                limit=(
-                    run.rational("limit", Fraction(1, 1000), Fraction(10**6), default="1")
-                    if run.has("limit")
-                    else None
-                ),
+                limit=read_limit(run),
                 mechanism=run.choice("mechanism", ("knorm", "laplace"), default="knorm"),
-                repair=None if repair == "none" else repair,
+                repair=read_repair(run),
             )
         )
     return runs
+
+
+def read_repair(fields: Fields) -> str | None:
+    """The method of repair, or None for no repair."""
+    choices = ("nearest", "min_area", "min_error", "none")
+    chosen = fields.choice("repair", choices, default="min_error")
+    return None if chosen == "none" else chosen
+
+
+def read_limit(fields: Fields) -> Fraction | None:
+    """The ledger's limit, or None for none."""
+    if not fields.has("limit"):
+        return None
+    return fields.rational("limit", Fraction(1, 1000), Fraction(10**6), default="1")
 
 
 def walk(world: World, fields: Fields) -> dict[str, Any]:
@@ -193,4 +200,5 @@ def _degrees(world: World, answers: FloatArray) -> list[list[float]] | None:
         latitude, longitude = world.plane.to_degrees(answers[:, 0] * 1000, answers[:, 1] * 1000)
     except MissingExtraError:
         return None
-    return np.stack([longitude, latitude], axis=1).round(7).tolist()
+    degrees: list[list[float]] = np.stack([longitude, latitude], axis=1).round(7).tolist()
+    return degrees

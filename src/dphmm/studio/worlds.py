@@ -195,7 +195,7 @@ def clinic() -> World:
         ("oncology", "sensitive", 45),
         ("psychiatry", "sensitive", 50),
     )
-    transition = [
+    transition: list[list[float]] = [
         [0, 0.7, 0.3, 0, 0, 0, 0, 0],
         [0, 0.4, 0, 0.6, 0, 0, 0, 0],
         [1, 0, 0, 0, 0, 0, 0, 0],

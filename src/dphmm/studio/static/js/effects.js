@@ -22,8 +22,8 @@ export class Effects {
       h("summary", {}, "All states as a table"), this.list);
     fill(holder,
       h("div", { className: "card" }, h("h2", {}, "Effect"), this.numbers),
+      h("div", { className: "card", id: "exposure-card" }, h("h2", {}, "Who is ", word("exposed"), "?"), this.exposure, this.repairs),
       h("div", { className: "card" }, h("h2", {}, "The ", word("hull"), " and the ", word("l1 ball")), this.svg, this.versus),
-      h("div", { className: "card", id: "exposure-card" }, h("h2", {}, "Who is ", word("exposed")), this.exposure, this.repairs),
       this.details);
   }
 
@@ -31,18 +31,18 @@ export class Effects {
     Object.assign(this, { world, effects, categories });
     const { hull } = effects;
     const stat = (name, value, note, id) => h("div", { className: "stat" },
-      h("div", { className: "stat-name" }, word(name)),
+      h("div", { className: "stat-name" }, word(name === "edges" ? "edge" : name, name)),
       h("div", { className: "stat-value", id }, value), h("div", { className: "stat-note" }, note));
     const dimension = hull.dimension === 2 ? "area" : hull.dimension === 1 ? "length" : "volume";
     fill(this.numbers,
-      stat("edge", `${effects.edges.exact ? "" : "≤ "}${short(effects.edges.count)}`,
-        effects.edges.drawn ? "drawn on the map" : "too many to draw", "stat-edges"),
-      stat("area", number(hull.area), fraction(hull.area) || dimension, "stat-area"),
-      stat("rank", `${hull.rank}`, `of ${hull.dimension}`, "stat-rank"),
       stat("mean squared error", number(hull.error), fraction(hull.error) || `at ε = ${epsilon}`, "stat-error"),
+      stat("area", number(hull.area), world.unit ? `${world.unit}${hull.dimension > 1 ? "²" : ""}` : fraction(hull.area) || "of the hull", "stat-area"),
+      stat("rank", `${hull.rank}`, `of ${hull.dimension}`, "stat-rank"),
+      stat("edges", `${effects.edges.exact ? "" : "≤ "}${short(effects.edges.count)}`,
+        effects.edges.drawn ? "on the map" : "not drawn", "stat-edges"),
       stat("possible", short(effects.n_possible), `of ${count(world.n_states, "state")}`, "stat-possible"),
-      stat("worst pair", effects.worst.value === null ? "certain" : `e^${short(effects.worst.value)}`,
-        effects.worst.value === null ? "told apart" : "change of odds", "stat-worst"));
+      stat("worst pair", effects.worst.value === null ? "∞" : h("span", {}, "e", h("sup", {}, short(effects.worst.value))),
+        effects.worst.value === null ? "told apart" : "in odds", "stat-worst"));
     this.drawHull(null);
     this.svg.setAttribute("aria-label", `Sensitivity hull with ${hull.corners} corners and area ${number(hull.area)}, `
       + `inside an l1 ball of area ${number(hull.ball_area)}.`);
@@ -52,7 +52,8 @@ export class Effects {
           h("tr", {}, h("th", { scope: "row" }, h("span", { className: "key key-hull" }), "hull K"),
             h("td", {}, number(hull.area)), h("td", {}, number(hull.error))),
           h("tr", {}, h("th", { scope: "row" }, h("span", { className: "key key-ball" }), "l1 ball"),
-            h("td", {}, number(hull.ball_area)), h("td", {}, number(hull.ball_error))))));
+            h("td", {}, number(hull.ball_area)), h("td", {}, number(hull.ball_error))))),
+      this.released = h("p", { className: "note", id: "released-error" }));
     this.showExposure();
     this.listStates();
   }
@@ -88,6 +89,10 @@ export class Effects {
   }
 
   showRepairs(answer) {
+    if (answer.released_error) {
+      fill(this.released, "An answer is off by ", h("output", { "data-value": answer.released_error }, short(answer.released_error)),
+        ` ${this.world.unit} (root mean square) as it is released, on the lattice.`);
+    }
     if (answer.error) return fill(this.repairs, h("p", { className: "note" }, answer.error));
     const { exposed } = this.effects;
     if (!answer.methods.length || this.effects.n_possible < 2) return fill(this.repairs);

@@ -30,7 +30,7 @@ export function drawHullPanel(svg, hull, preview, axes) {
   for (const tick of ticks.filter((value) => value > 0 && x(value) < width - 60).filter((_, i) => i % 2 === 0)) {
     names.append("text").attr("x", x(tick)).attr("y", y(0) + 12).attr("text-anchor", "middle").text(tick);
   }
-  names.append("text").attr("x", width - 4).attr("y", y(0) - 5).attr("text-anchor", "end").text(`Δ ${axes[0] ?? ""}`);
+  names.append("text").attr("x", width - 4).attr("y", y(0) + 12).attr("text-anchor", "end").text(`Δ ${axes[0] ?? ""}`);
   if (hull.dimension > 1) names.append("text").attr("x", x(0) + 5).attr("y", 11).text(`Δ ${axes[1] ?? ""}`);
 
   root.append("path").attr("class", "ball").attr("d", path(hull.ball));

@@ -16,7 +16,9 @@ import { colourChoice, labelsOf, sceneOf, showLegend, tellState } from "./scene.
 import { setUpTabs, showTab } from "./tabs.js";
 
 const find = (id) => document.getElementById(id);
-const store = new Store(restored(await fromFragment(location.hash)));
+const own = document.querySelector('meta[name="studio-own"]').content;
+const given = await fromFragment(location.hash);
+const store = new Store(restored(given ?? (own ? { world: { name: "own" } } : null)));
 const map = new StateMap(find("map"));
 let world = null;
 let effects = null;
@@ -127,9 +129,9 @@ const effectsPanel = new Effects(find("effects"), {
 });
 const policyPanel = new PolicyPanel(find("panel-policy"), store);
 const timePanel = new TimePanel(find("panel-time"), store);
-const walk = new WalkPanel(find("panel-walk"), find("dock"), store, () => runWalk());
+const walk = new WalkPanel(find("panel-walk"), find("walk-bar"), find("dock"), store, () => runWalk());
 const take = new TakePanel(find("panel-take"), () => ({ view: store.view, world, map, walked: walk.walked, request }));
-const header = new Header(store, document.querySelector('meta[name="studio-own"]')?.content, (next) => open(next));
+const header = new Header(store, own, (next) => open(next));
 
 function repair(edges) {
   added = null;
@@ -187,7 +189,6 @@ async function runWalk() {
     walk.world = world;
     walk.places = map.places;
     const answer = await compute("/api/walk", { world: world.world, ...body });
-    find("dock").hidden = store.view.tab !== "walk";
     store.change({ colour: "posterior", walk: { ...store.view.walk, time: answer.path.length, shown: Math.min(store.view.walk.shown, answer.runs.length - 1) } });
     walk.showResult(answer, store.view);
     showAll();
@@ -215,7 +216,8 @@ async function open(chosen, keep = false) {
       store.forget();
       const middle = Math.max(1, Math.round((Number(world.radius.most) / Number(world.radius.step)) * 0.4));
       store.change({ world: chosen, moment: {}, colour: "category", zoom: null,
-        policy: { ...firstView().policy, base: world.cell ? "distance" : "categories", radius: String(Number((middle * Number(world.radius.step)).toFixed(6))) },
+        ...opened.view,
+        policy: { ...firstView().policy, base: world.cell ? "distance" : "categories", radius: String(Number((middle * Number(world.radius.step)).toFixed(6))), ...opened.view?.policy },
         walk: { ...store.view.walk, start: world.cell ? Math.floor(world.n_states / 2) : 0, pinned: null } });
     } else {
       if (store.view.zoom) map.zoomTo(store.view.zoom);
@@ -291,7 +293,6 @@ store.listen((view, before) => {
   }
   if (view.tab !== before.tab) {
     showTab(view.tab);
-    find("dock").hidden = view.tab !== "walk" || !walk.walked;
     askTimeline();
   }
   if (view.theme !== before.theme) {
@@ -324,8 +325,7 @@ setUpTabs((tab) => store.change({ tab }));
 showTab(store.view.tab);
 tools.choose(store.view.tool);
 header.showTheme(store.view);
-await open(store.view.world, true);
+await open(store.view.world, given !== null || !own);
 addEventListener("hashchange", async () => {
-  const given = await fromFragment(location.hash);
-  if (given) location.reload();
+  if (await fromFragment(location.hash)) location.reload();
 });

@@ -37,14 +37,14 @@ export class StateMap {
     this.holder.replaceChildren();
   }
 
-  show(world, places) {
+  show(world, places, also = []) {
     this.world = world;
     this.places = places;
     this.tree = d3.quadtree(d3.range(world.n_states), (i) => places[2 * i], (i) => places[2 * i + 1]);
     const half = (world.cell ?? 0) / 2;
     const xs = d3.extent(d3.range(world.n_states), (i) => places[2 * i]);
     const ys = d3.extent(d3.range(world.n_states), (i) => places[2 * i + 1]);
-    this.bounds = [xs[0] - half, ys[0] - half, xs[1] + half, ys[1] + half];
+    this.bounds = widened([xs[0] - half, ys[0] - half, xs[1] + half, ys[1] + half], also);
     this.scene = null;
     this.resize();
     this.fit();
@@ -214,8 +214,9 @@ export class StateMap {
       context.globalAlpha = !possible || possible.has(state) ? 1 : 0.16;
       context.fillStyle = fills[state];
       context.fill();
-      context.strokeStyle = token("surface");
-      context.lineWidth = 1.5;
+      context.globalAlpha = 1;
+      context.strokeStyle = token("line-strong");
+      context.lineWidth = 1;
       context.stroke();
       context.restore();
     }
@@ -236,6 +237,17 @@ export class StateMap {
     layer.append("text").attr("x", x + pixels / 2).attr("y", y - 8).attr("text-anchor", "middle")
       .attr("class", "scale-text").text(text);
   }
+}
+
+// Bounds that also hold most of some points, but never so many that the map is a dot.
+function widened([left, bottom, right, top], points) {
+  const [across, up] = [Math.max(right - left, 1e-9), Math.max(top - bottom, 1e-9)];
+  const reach = 0.6 * Math.max(across, up);
+  const low = (values, edge) => Math.max(edge - reach, Math.min(edge, d3.quantile(values, 0.05) ?? edge));
+  const high = (values, edge) => Math.min(edge + reach, Math.max(edge, d3.quantile(values, 0.95) ?? edge));
+  const xs = points.map(([x]) => x);
+  const ys = points.map(([, y]) => y);
+  return [low(xs, left), low(ys, bottom), high(xs, right), high(ys, top)];
 }
 
 // Places for a chain that has none: a force layout, the same every time.

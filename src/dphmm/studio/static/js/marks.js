@@ -49,7 +49,7 @@ function drawLabels(map) {
   const roomy = world.cell ? map.cellSize > 34 : map.pointSize > 6;
   let shown = scene.labels && roomy ? every.filter(visible(map)) : [];
   if (shown.length > MOST_LABELS) shown = [];
-  const below = radiusOf(map) + 15;
+  const below = radiusOf(map) + 20;
   map.layers.labels.selectAll("text").data(shown, (state) => state).join("text")
     .attr("class", "state-label").attr("text-anchor", "middle")
     .classed("impossible", (state) => scene.possible && !scene.possible.has(state))

@@ -9,8 +9,8 @@ const POLICIES = { same: "the same policy", complete: "complete", categories: "c
   distance: "distance (this radius)", pinned: "the pinned policy" };
 
 export class WalkPanel {
-  constructor(holder, dock, store, run) {
-    Object.assign(this, { store, dock, minis: [] });
+  constructor(holder, bar, dock, store, run) {
+    Object.assign(this, { store, bar, dock, minis: [] });
     const { walk } = store.view;
     const input = (name, properties) => h("input", { ...properties,
       onchange: (event) => this.set(name, event.target) });
@@ -140,13 +140,14 @@ export class WalkPanel {
     const [degree, degreeFigure] = plot("degree-plot", word("degree of protection", "Degree of protection of the true state"));
     const [ledger, ledgerFigure] = plot("ledger-plot", h("span", {}, "The ", word("ledger"), " filling up"));
     this.plots = { error, degree, ledger };
-    fill(this.dock, h("div", { className: "dock-bar" },
-      h("label", { htmlFor: "walk-time" }, "Time ", this.clock), this.slider, two ? this.which : null,
-      two ? h("span", { className: "ab-key" }, h("span", { className: "key key-a" }), "A ", h("span", { className: "key key-b" }), "B") : null),
-    h("div", { className: "minis" }, tracks), h("div", { className: "minis" }, errorFigure, degreeFigure, ledgerFigure));
+    fill(this.bar, h("label", { htmlFor: "walk-time" }, "Time ", this.clock), this.slider, two ? this.which : null);
+    fill(this.dock,
+      two ? h("p", { className: "ab-key" }, h("span", { className: "key key-a" }), "A, this policy ", h("span", { className: "key key-b" }), "B, the second way") : null,
+      tracks.length ? h("div", { className: "minis" }, tracks) : null, errorFigure, degreeFigure, ledgerFigure);
+    const answers = walked.runs.flatMap(({ steps }) => steps.map(({ answer }) => answer));
     for (const mini of this.minis) {
       mini.map = new StateMap(mini.holder, { interactive: false });
-      mini.map.show(this.world, this.places);
+      mini.map.show(this.world, this.places, answers);
     }
     this.showTime(view);
   }
@@ -200,7 +201,9 @@ export class WalkPanel {
     for (const { map } of this.minis) map.close();
     this.minis = [];
     fill(this.result);
-    fill(this.dock);
+    fill(this.bar);
+    fill(this.dock, h("p", { className: "empty" }, "Nothing was released yet. Run the walk to see the tracks, the errors, "
+      + "the protection and the ledger here."));
   }
 }
 

@@ -1,0 +1,43 @@
+"""`dphmm studio`: the page on which a policy is drawn, checked and tried out."""
+
+from __future__ import annotations
+
+import webbrowser
+
+import click
+
+from dphmm.scenario.scenario import Scenario
+from dphmm.studio.server import serve
+
+__all__ = ["command"]
+
+
+@click.command("studio")
+@click.argument("scenario_file", metavar="[SCENARIO.TOML]", required=False)
+@click.option(
+    "--port",
+    default=8765,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Where to listen on this machine; 0 takes a free port.",
+)
+@click.option("--open/--no-open", "open_page", default=True, help="Open the page in a browser.")
+def command(scenario_file: str | None, port: int, open_page: bool) -> int:
+    r"""Draw a policy, see who is exposed, and watch a simulated release.
+
+    The page is served to this machine only and works offline. It opens on the paper's
+    running example, or on your scenario.
+
+    \b
+    Example:
+      dphmm studio town.toml
+    """
+
+    def ready(address: str) -> None:
+        click.echo(f"The studio is at {address} (Ctrl+C ends it).")
+        if open_page:
+            webbrowser.open(address)
+
+    scenario = None if scenario_file is None else Scenario.load(scenario_file)
+    serve(port=port, ready=ready, scenario=scenario)
+    return 0
