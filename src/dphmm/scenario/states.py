@@ -22,8 +22,8 @@ __all__ = ["States"]
 
 _LABELS = ("label", "state", "name", "id")
 _ON_EARTH = ("latitude", "longitude")
-_FARTHEST = 1e150
-"""Coordinates are cut here, so that their squares are finite and everything has a nearest."""
+_FARTHEST = 1e6
+"""Coordinates are cut at so many times the spread of the states, where distances still differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +172,11 @@ class States:
         points = np.asarray(places, dtype=np.float64).reshape(-1, 2)
         if not np.isfinite(points).all():
             raise DataError("places must be finite numbers")
-        points = np.clip(points, -_FARTHEST, _FARTHEST)
         if self.plane is not None:
-            # Longitudes come in any turn, but a remainder of 1e150 would be noise.
-            east = np.clip(points[:, 1], -1e9, 1e9)
-            points = np.stack(self.plane.to_plane(points[:, 0], east), axis=-1)
+            points = np.stack(self.plane.to_plane(points[:, 0], points[:, 1]), axis=-1)
+        least, most = self._tree.mins, self._tree.maxes
+        reach = _FARTHEST * max(float((most - least).max()), 1.0)
+        points = np.clip(points, least - reach, most + reach)
         return np.asarray(self._tree.query(points)[1], dtype=np.int64)
 
 

@@ -1,0 +1,331 @@
+"""Bad input: one clear line that never holds a true state, the right code, nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dphmm.scenario import Clock, Journal
+from tests.scenarios import MARK, is_one_line, run, trips, written
+
+SECRET = "7734.25"
+"""A coordinate that is nowhere else."""
+
+GOOD = trips(("ann", 1, 2))
+
+ROWS = {
+    "an unknown state": (GOOD + f"ann,2,{MARK}99\n", "trips.csv:3: state must"),
+    "a time out of order": (GOOD + f"ann,0,{MARK}3\n", "trips.csv:3: time must be a later"),
+    "a repeated time": (GOOD + f"ann,1,{MARK}3\n", "trips.csv:3: time must be a later"),
+    "a time that is none": (GOOD + f"ann,soon,{MARK}3\n", "trips.csv:3: time must be a whole"),
+    "a date where numbers are": (GOOD + f"ann,2024-01-01T00:00Z,{MARK}3\n", "5 min"),
+    "an empty person": (GOOD + f",2,{MARK}3\n", "trips.csv:3: person must be given"),
+    "a missing field": (GOOD + f"{MARK}3\n", "trips.csv:3: row must have 3 fields"),
+    "an extra field": (GOOD + f"ann,2,{MARK}3,{MARK}4\n", "trips.csv:3: row must have 3 fields"),
+    "an open quotation": (GOOD + f'ann,2,"{MARK}3\n', "trips.csv:3: row must be CSV"),
+    "an empty file": ("", "trips.csv: file must hold at least one row"),
+    "a file of blank lines": ("\n \n", "trips.csv: file must hold at least one row"),
+    "a header alone": ("person,time,state\n", "trips.csv: file must hold at least one row"),
+    "no column for the state": (f"person,time,place\nann,1,{MARK}3\n", "state or x and y"),
+    "no column for the time": (f"person,state\nann,{MARK}3\n", "trips.csv:1: header must"),
+    "a column twice": (f"person,time,time,state\nann,1,1,{MARK}3\n", "each column once"),
+    "no number": (f"person,time,x,y\nann,1,{MARK},0\n", "trips.csv:2: x must be a finite number"),
+    "a coordinate that is not a number": (
+        f"person,time,x,y\nann,1,{SECRET},nan\n",
+        "trips.csv:2: y must be a finite number",
+    ),
+    "an infinite coordinate": (
+        f"person,time,x,y\nann,1,inf,{SECRET}\n",
+        "trips.csv:2: x must be a finite number",
+    ),
+    "a line that is not JSON": (
+        '{"person": "ann", "time": 1, "state": "zq2"}\n{"state": "zq3"\n',
+        "trips.csv:2: row must be a JSON object",
+    ),
+    "a gap without end": (GOOD + f"ann,99999999,{MARK}3\n", "trips.csv:3: time must be within"),
+}
+
+
+@pytest.mark.parametrize("fault", ROWS)
+@pytest.mark.parametrize("source", ["file", "pipe"])
+def test_a_bad_row_is_one_line_that_does_not_tell(fault: str, source: str, tmp_path: Path) -> None:
+    text, message = ROWS[fault]
+    scenario, out = written(tmp_path), tmp_path / "out.csv"
+    (tmp_path / "trips.csv").write_text(text)
+    trips_from = tmp_path / "trips.csv" if source == "file" else "-"
+    result = run("release", scenario, trips_from, "-o", out, stdin=text)
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    name = "trips.csv" if source == "file" else "standard input"
+    assert message.replace("trips.csv", name) in result.stderr
+    assert MARK not in result.stderr
+    assert SECRET not in result.stderr
+    assert not out.exists()
+    assert not list(tmp_path.glob(".*"))
+    if source == "file":
+        with Journal(tmp_path / "paper.ledger.jsonl") as journal:
+            assert journal.people == (), "a file is checked to its end before anything is spent"
+
+
+@pytest.mark.parametrize("fault", [fault for fault in ROWS if fault != "a gap without end"])
+def test_learning_from_a_bad_row_is_the_same_line(fault: str, tmp_path: Path) -> None:
+    text, message = ROWS[fault]
+    written(tmp_path)
+    (tmp_path / "trips.csv").write_text(text)
+    model = tmp_path / "new.npz"
+    result = run("learn", tmp_path / "trips.csv", "--states", tmp_path / "states.csv", "-o", model)
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    if fault != "a date where numbers are":
+        assert message in result.stderr
+    assert MARK not in result.stderr
+    assert not model.exists()
+
+
+DATES = {
+    "two zones": ("2024-05-01T10:00Z", "2024-05-01T13:00+02:00", "one zone in the whole file"),
+    "a zone and none": ("2024-05-01T10:00Z", "2024-05-01T13:00", "in all rows or in none"),
+    "no zone": ("2024-05-01T10:00", "2024-05-01T13:00", "must have a zone"),
+    "no date": ("2024-05-01T10:00Z", "2024-13-01T10:00Z", "must be a date"),
+    "a number": ("2024-05-01T10:00Z", "17", "must be a date"),
+    "one step": ("2024-05-01T10:00:00Z", "2024-05-01T10:04:59Z", "got one repeated"),
+}
+
+
+@pytest.mark.parametrize("fault", DATES)
+def test_dates_that_do_not_fit_are_located(fault: str, tmp_path: Path) -> None:
+    first, second, message = DATES[fault]
+    scenario = written(tmp_path, clock=Clock("5 min"))
+    result = run("release", scenario, "-", stdin=trips(("ann", first, 2), ("ann", second, 4)))
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert message in result.stderr
+    assert MARK not in result.stderr
+
+
+TOML = {
+    "a misspelt key": ('epsilon = "1"', 'epsillon = "1"', "paper.toml:4: epsillon is not a key"),
+    "its suggestion": ('epsilon = "1"', 'epsillon = "1"', "did you mean 'epsilon'?"),
+    "a misspelt key of a table": ('category = "category"', 'categry = "category"',
+                                  "policy.categry is not a key"),
+    "a key in the wrong table": ('category = "category"', "radius = 3", "policy.radius"),
+    "an epsilon of zero": ('epsilon = "1"', "epsilon = 0", "paper.toml:4: epsilon must be pos"),
+    "an epsilon below zero": ('epsilon = "1"', "epsilon = -0.5", "epsilon must be positive"),
+    "an epsilon that is no number": ('epsilon = "1"', 'epsilon = "much"', "paper.toml:4: epsilon"),
+    "no epsilon": ('epsilon = "1"\n', "", "paper.toml: epsilon must be given"),
+    "a limit of zero": ('epsilon = "1"', 'epsilon = 1\nlimit = 0', "paper.toml:5: limit must be"),
+    "an unknown mechanism": ('"knorm"', '"k-norm"', "did you mean 'knorm'?"),
+    "an unknown repair": ('"min_error"', '"minimum"', "repair must be one of"),
+    "an unknown column": ('category = "category"', 'category = "colour"', "policy.category must"),
+    "a start that is nowhere": (f'start = "{MARK}1"', 'start = "moon"', "start must be a label"),
+    "a text for a flag": ("full_rank = true", 'full_rank = "yes"', "full_rank must be true or"),
+    "a step of nothing": ('step = "1"', 'step = "0"', "step must be positive"),
+    "a clock of nothing": ("step = 1\n", "step = 0\n", "time.step must be at least 1"),
+    "an unknown clock": ("step = 1\n", 'step = "often"\n', "time.step must be a number or"),
+    "a table that is none": ("[policy]", "[policies]", "policies is not a key"),
+    "no TOML": ("[policy]", "[policy", "paper.toml: file must be TOML"),
+    "no states": ('"states.csv"', '"nowhere.csv"', "nowhere.csv: file must be readable"),
+    "no model": ('"model.npz"', '"states.csv"', "states.csv: file must be a model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", TOML)
+@pytest.mark.parametrize("command", ["check", "release"])
+def test_a_bad_scenario_is_one_line_with_its_place(
+    fault: str, command: str, tmp_path: Path
+) -> None:
+    old, new, message = TOML[fault]
+    path = written(tmp_path)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    result = run(command, path, stdin=GOOD)
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert message in result.stderr
+    assert not result.stdout
+
+
+CELLS = {
+    "an empty file": ("", "must have a header and at least one state"),
+    "a label twice": ("label,x,y\na,0,0\na,1,1\n", "states.csv:3: label must be a new name"),
+    "no number": ("label,x,y\na,0,east\n", "states.csv:2: y must be a finite number"),
+    "not a number": ("label,x,y\na,0,0\nb,nan,0\n", "states.csv:3: x must be a finite number"),
+    "a missing field": ("label,x,y\na,0\n", "states.csv:2: row must have 3 fields"),
+    "too few states": ("label,x,y\na,0,0\nb,0,1\n", "model must have the 2 states"),
+}
+
+
+@pytest.mark.parametrize("fault", CELLS)
+def test_bad_states_are_located(fault: str, tmp_path: Path) -> None:
+    text, message = CELLS[fault]
+    path = written(tmp_path)
+    (tmp_path / "states.csv").write_text(text)
+    result = run("check", path)
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert message in result.stderr
+
+
+def test_bytes_that_are_no_text_are_one_line(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    (tmp_path / "trips.csv").write_bytes(b"person,time,state\nann,1,\xff\xfe\n")
+    result = run("release", path, tmp_path / "trips.csv")
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert "UTF-8" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "mode", "message"),
+    [(31, 0o600, "32 bytes, got 31"), (33, 0o600, "32 bytes, got more"), (0, 0o600, "got 0"),
+     (32, 0o640, "chmod 600"), (32, 0o604, "chmod 600")],
+)  # fmt: skip
+def test_a_key_of_the_wrong_length_or_open_to_others_is_refused(
+    size: int, mode: int, message: str, tmp_path: Path
+) -> None:
+    path, key = written(tmp_path), tmp_path / "key"
+    key.write_bytes(bytes(size))
+    key.chmod(mode)
+    result = run("release", path, "-", "--key-file", key, stdin=GOOD)
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert message in result.stderr
+    assert not (tmp_path / "paper.ledger.jsonl").exists()
+
+
+def test_a_file_that_would_pass_the_limit_spends_nothing(tmp_path: Path) -> None:
+    path, out = written(tmp_path, limit=Fraction(3, 2)), tmp_path / "out.csv"
+    (tmp_path / "trips.csv").write_text(trips(("ann", 1, 2), ("bob", 1, 2), ("ann", 2, 4)))
+    result = run("release", path, tmp_path / "trips.csv", "-o", out)
+    assert result.exit_code == 1
+    assert is_one_line(result.stderr)
+    assert "trips.csv:4: epsilon must stay within the limit" in result.stderr
+    assert not out.exists()
+    with Journal(tmp_path / "paper.ledger.jsonl") as journal:
+        assert journal.people == ()
+
+
+def test_a_time_before_what_was_said_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    assert run("release", path, "-", stdin=trips(("ann", 5, 2), ("ann", 7, 4))).exit_code == 0
+    for time in (4, 6):
+        result = run("release", path, "-", stdin=trips(("ann", time, 2)))
+        assert result.exit_code == 2
+        assert is_one_line(result.stderr)
+        assert "after the answers already given" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "content", ["hello\n", '{"format": "dphmm ledger 1"}\n{"person": 1}\n', "x"]
+)
+def test_a_file_that_is_no_ledger_is_not_touched(content: str, tmp_path: Path) -> None:
+    path, ledger = written(tmp_path), tmp_path / "ledger"
+    ledger.write_text(content)
+    result = run("release", path, "-", "--ledger", ledger, stdin=GOOD)
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert ledger.read_text() == content
+
+
+def test_a_ledger_in_use_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    with Journal(tmp_path / "paper.ledger.jsonl"):
+        result = run("release", path, "-", stdin=GOOD)
+    assert result.exit_code == 2
+    assert "in use" in result.stderr
+
+
+def test_an_output_that_is_also_an_input_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    (tmp_path / "trips.csv").write_text(GOOD)
+    result = run("release", path, tmp_path / "trips.csv", "-o", tmp_path / "trips.csv")
+    assert result.exit_code == 2
+    assert (tmp_path / "trips.csv").read_text() == GOOD
+
+
+def test_no_answer_leaves_when_the_ledger_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path)
+    assert run("release", path, "-", stdin=GOOD).exit_code == 0
+    before = (tmp_path / "paper.ledger.jsonl").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run("release", path, "-", stdin=trips(("ann", 1, 2), ("ann", 2, 4)))
+    monkeypatch.undo()
+    assert result.exit_code == 2
+    assert "disk must have room" in result.stderr
+    assert "paper.ledger.jsonl" in result.stderr
+    assert len(result.stdout.splitlines()) == 2, "the header and the answer that was there"
+    assert (tmp_path / "paper.ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("way", ["-o", ">"])
+def test_a_full_disk_is_one_line(way: str, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    (tmp_path / "trips.csv").write_text(GOOD)
+    command = [sys.executable, "-m", "dphmm", "release", str(path), str(tmp_path / "trips.csv")]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            command if way == ">" else [*command, "-o", "/dev/full"],
+            stdout=full if way == ">" else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert result.returncode == 2
+    assert is_one_line(result.stderr)
+    assert "disk must have room" in result.stderr
+    assert not Path("/dev/full").is_file()
+
+
+def test_a_reader_that_leaves_ends_the_run_quietly(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    rows = trips(*(("ann", time, 5) for time in range(1, 2000)))
+    (tmp_path / "trips.csv").write_text(rows)
+    with subprocess.Popen(
+        [sys.executable, "-m", "dphmm", "release", str(path), str(tmp_path / "trips.csv")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(timeout=120) == 0
+    assert said == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nothing",), ("release",), ("check", "a.toml", "--stepps", "3"), ("check", "missing.toml"),
+     ("learn", "a.csv", "-o", "b.npz"), ("release", "x.toml", "--column", "person")],
+)  # fmt: skip
+def test_a_command_line_that_makes_no_sense_is_one_line(arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+
+
+def test_without_click_one_sentence_names_the_extra() -> None:
+    script = "import sys; sys.modules['click'] = None; from dphmm.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert result.returncode == 2
+    assert is_one_line(result.stderr)
+    assert "dphmm[cli]" in result.stderr

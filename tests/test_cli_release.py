@@ -1,0 +1,207 @@
+"""`dphmm release`: rows in, the ledger first, answers out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dphmm import Ledger
+from dphmm.scenario import Journal, Scenario
+from tests.scenarios import LABELS, MARK, paper_scenario, run, scenarios, trips, written
+
+TRIPS = trips(("ann", 1, 2), ("bob", 1, 3), ("ann", 2, 4), ("ann", 4, 5), ("bob", 2, 5))
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    (tmp_path / "trips.csv").write_text(TRIPS)
+    return written(tmp_path)
+
+
+# Paper
+
+
+def test_a_release_has_an_answer_and_an_estimate_for_every_row(scenario: Path) -> None:
+    result = run("release", scenario, scenario.parent / "trips.csv")
+    assert result.exit_code == 0, result.stderr
+    rows = table(result.stdout)
+    assert list(rows[0]) == ["person", "time", "x", "y", "estimate_x", "estimate_y", "epsilon"]
+    assert [(row["person"], row["time"]) for row in rows] == [
+        *(("ann", "1"), ("bob", "1"), ("ann", "2"), ("ann", "4"), ("bob", "2")),
+    ]
+    assert {row["epsilon"] for row in rows} == {"1"}
+
+
+def test_the_answers_are_those_of_a_stream_with_the_same_key(scenario: Path) -> None:
+    key = scenario.parent / "key"
+    key.write_bytes(bytes(range(32)))
+    key.chmod(0o600)
+    result = run("release", scenario, scenario.parent / "trips.csv", "--key-file", key)
+    stream = Scenario.load(scenario).stream("ann", bytes(range(32)), Ledger())
+    expected = [stream.release(1), stream.release(3)]
+    stream.skip()
+    expected.append(stream.release(4))
+    answers = [row for row in table(result.stdout) if row["person"] == "ann"]
+    for row, release in zip(answers, expected, strict=True):
+        assert [float(row["x"]), float(row["y"])] == release.answer.tolist()
+        assert [float(row["estimate_x"]), float(row["estimate_y"])] == release.estimate.tolist()
+
+
+def test_json_lines_come_in_and_go_out(scenario: Path) -> None:
+    lines = [{"person": "ann", "time": 3, "state": LABELS[1]}, {"person": "ann", "time": 4,
+             "state": LABELS[3]}]  # fmt: skip
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    result = run("release", scenario, "-", "--json", stdin=text)
+    assert result.exit_code == 0, result.stderr
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [answer["time"] for answer in answers] == ["3", "4"]
+    assert set(answers[0]) == {"person", "time", "x", "y", "estimate_x", "estimate_y", "epsilon"}
+
+
+def test_coordinates_however_far_are_the_nearest_state(scenario: Path) -> None:
+    # States s5 and s3 are possible at steps 1 and 2; the same key gives the same answers.
+    key = scenario.parent / "key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    near = "person,time,x,y\nann,1,1e200,1e200\nann,2,3,-0.4\n"
+    first = run("release", scenario, "-", "--key-file", key, "--ledger",
+                scenario.parent / "a", stdin=near)  # fmt: skip
+    second = run("release", scenario, "-", "--key-file", key, "--ledger",
+                 scenario.parent / "b", stdin=trips(("ann", 1, 5), ("ann", 2, 3)))  # fmt: skip
+    assert first.exit_code == 0, first.stderr
+    assert first.stdout == second.stdout
+
+
+def test_parquet_is_read(scenario: Path) -> None:
+    polars = pytest.importorskip("polars")
+    path = scenario.parent / "trips.parquet"
+    polars.DataFrame(
+        {"person": ["a", "a"], "time": [1, 2], "state": list(LABELS[1:3])}
+    ).write_parquet(path)
+    result = run("release", scenario, path)
+    assert result.exit_code == 0, result.stderr
+    assert len(table(result.stdout)) == 2
+
+
+def test_columns_may_have_other_names(scenario: Path) -> None:
+    text = TRIPS.replace("person,time,state", "rider,when,cell")
+    names = ("--column", "person=rider", "--column", "time=when", "--column", "state=cell")
+    assert run("release", scenario, "-", *names, stdin=text).exit_code == 0
+    alone = "time,state\n9,zq2\n"
+    assert run("release", scenario, "-", "--person", "carl", stdin=alone).exit_code == 0
+
+
+def test_a_later_run_continues_the_stream_and_the_budget(tmp_path: Path) -> None:
+    path = written(tmp_path, limit=Fraction(3))
+    ledger = tmp_path / "people.jsonl"
+    first = trips(("ann", 1, 2), ("ann", 2, 4))
+    assert run("release", path, "-", "--ledger", ledger, stdin=first).exit_code == 0
+    more = trips(("ann", 3, 5))
+    assert run("release", path, "-", "--ledger", ledger, stdin=more).exit_code == 0
+    refused = run("release", path, "-", "--ledger", ledger, stdin=trips(("ann", 4, 5)))
+    assert refused.exit_code == 1
+    assert "3 spent and 0 remaining" in refused.stderr
+    with Journal(ledger) as journal:
+        assert [record.step for record in journal.of("ann")] == [1, 2, 3]
+        assert journal.ledger("ann", None).spent == 3
+
+
+def test_an_answer_in_the_ledger_stands_whatever_the_row_says_now(scenario: Path) -> None:
+    first = run("release", scenario, "-", stdin=trips(("ann", 1, 2), ("ann", 2, 4)))
+    second = run("release", scenario, "-", stdin=trips(("ann", 1, 3), ("ann", 2, 3)))
+    assert first.stdout == second.stdout
+    assert "2 answers were in the ledger already" in second.stderr
+
+
+def test_another_scenario_shares_the_budget_and_not_the_answers(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        scenario = paper_scenario(limit=Fraction(3))
+        object.__setattr__(scenario.settings, "name", name)
+        scenario.save(tmp_path / name / "scenario.toml")
+    ledger = ("--ledger", tmp_path / "people.jsonl")
+    rows = trips(("ann", 1, 2), ("ann", 2, 4))
+    assert run("release", tmp_path / "one/scenario.toml", "-", *ledger, stdin=rows).exit_code == 0
+    second = run("release", tmp_path / "two/scenario.toml", "-", *ledger, stdin=rows)
+    assert second.exit_code == 1
+    assert len(table(second.stdout)) == 1
+
+
+def test_a_changed_policy_needs_a_new_name(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    assert run("release", path, "-", stdin=trips(("ann", 1, 2))).exit_code == 0
+    path.write_text(path.read_text().replace('category = "category"', "complete = true"))
+    result = run("release", path, "-", stdin=trips(("ann", 2, 4)))
+    assert result.exit_code == 2
+    assert "another name" in result.stderr
+
+
+# Laws
+
+
+@settings(max_examples=20)
+@given(
+    scenario=scenarios(),
+    people=st.lists(st.sampled_from("abc"), min_size=1, max_size=8),
+    data=st.data(),
+)
+def test_any_scenario_releases_every_row_once(
+    scenario: Scenario, people: list[str], data: st.DataObject
+) -> None:
+    n_states, tick = len(scenario.states), scenario.settings.clock.step
+    assert isinstance(tick, int)
+    time = dict.fromkeys(people, 0)
+    rows = []
+    for person in people:
+        time[person] += tick * data.draw(st.integers(1, 3))
+        rows.append((person, time[person], data.draw(st.integers(1, n_states))))
+    with TemporaryDirectory() as folder:
+        path, text = Path(folder) / "any.toml", trips(*rows)
+        scenario.save(path)
+        result = run("release", path, "-", stdin=text)
+        assert result.exit_code == 0, result.stderr
+        answers = table(result.stdout)
+        assert [(row["person"], int(row["time"])) for row in answers] == [r[:2] for r in rows]
+        steps = np.array([[float(r["x"]), float(r["y"])] for r in answers]) / float(
+            scenario.settings.step
+        )
+        np.testing.assert_array_equal(steps, np.rint(steps))
+        again = run("release", path, "-", stdin=text)
+        assert again.stdout == result.stdout
+        ledger = (Path(folder) / "any.ledger.jsonl").read_text()
+        assert MARK not in ledger + result.output + again.output
+        with Journal(Path(folder) / "any.ledger.jsonl") as journal:
+            for person in set(people):
+                said = journal.of(person)
+                assert len(said) == people.count(person)
+                assert all(record.epsilon == scenario.settings.epsilon for record in said)
+
+
+# Oracle
+
+
+def test_a_file_and_a_pipe_give_the_same_answers(scenario: Path) -> None:
+    key = scenario.parent / "key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    options = ("--key-file", key, "--ledger")
+    out = scenario.parent / "out.csv"
+    file = run("release", scenario, scenario.parent / "trips.csv", *options,
+               scenario.parent / "a", "-o", out)  # fmt: skip
+    pipe = run("release", scenario, "-", *options, scenario.parent / "b", stdin=TRIPS)
+    assert file.exit_code == pipe.exit_code == 0
+    assert out.read_text() == pipe.stdout
+    assert not list(scenario.parent.glob(".*part"))
