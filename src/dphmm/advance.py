@@ -44,23 +44,23 @@ def _in_floats(
     prior: Predicted, mechanism: Mechanism, lattice: ObjectArray
 ) -> tuple[Belief, FloatArray] | None:
     incoming = prior.model.incoming
-    after, logs = np.empty((2, 1, prior.n_states))
+    after, logs = np.empty((2, prior.n_states))
     kernels.release.weigh(
         incoming.indptr,
         incoming.indices,
         incoming.data,
-        prior.source.probabilities[None],
+        prior.source.probabilities,
         *(mechanism.facets or ()),
-        lattice[None].astype(np.float64),
+        lattice.astype(np.float64),
         float(mechanism.epsilon),
         after,
         logs,
     )
     np.exp(logs, out=logs)
-    (least,) = kernels.release.settle(after, logs, prior.possible)
+    least = kernels.release.settle(after, logs, prior.possible)
     if not least >= SAFE_PROBABILITY:
         return None
-    return Belief(prior.possible, after[0], None), after[0] @ mechanism.query.values
+    return Belief(prior.possible, after, None), after @ mechanism.query.values
 
 
 def _in_wide_numbers(

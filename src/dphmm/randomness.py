@@ -12,15 +12,18 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dphmm._types import IntArray
 from dphmm.errors import ArgumentError
 
 __all__ = ["KeyedRandomness", "Randomness", "SecureRandomness", "SeededRandomness"]
 
 KEY_BYTES = 32
+NOISE = b"dphmm noise 1"
 FIRST_WORDS = 51
 """Three blocks of SHAKE-256; an answer in the plane takes about thirty, more are made if needed."""
 
@@ -74,6 +77,16 @@ class Randomness(ABC):
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """Fresh words for an answer with this public context, given by this state."""
 
+    def many(
+        self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
+    ) -> NDArray[np.uint64]:
+        """The first words of many answers, a row each; contexts are (person, *shared)."""
+        rows = [
+            self.words((person, *shared), state).leading()
+            for person, state in zip(people, states.tolist(), strict=True)
+        ]
+        return np.array(rows, dtype=np.uint64).reshape(len(rows), FIRST_WORDS)
+
 
 class SecureRandomness(Randomness):
     """The operating system's secure source: every call is independent of every other."""
@@ -87,6 +100,13 @@ class SecureRandomness(Randomness):
             return bytes(held)
 
         return Words(prefix)
+
+    def many(
+        self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
+    ) -> NDArray[np.uint64]:
+        """Words that depend on nothing, from one call."""
+        data = os.urandom(8 * FIRST_WORDS * len(states))
+        return np.frombuffer(data, dtype="<u8").reshape(len(states), FIRST_WORDS)
 
 
 class KeyedRandomness(Randomness):
@@ -104,8 +124,21 @@ class KeyedRandomness(Randomness):
 
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """The words of this question."""
-        sponge = hashlib.shake_256(encoded((b"dphmm noise 1", self._key, *context, b"%d" % state)))
+        sponge = hashlib.shake_256(encoded((NOISE, self._key, *context, b"%d" % state)))
         return Words(sponge.digest)
+
+    def many(
+        self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
+    ) -> NDArray[np.uint64]:
+        """The same words as one by one, with what they share encoded once."""
+        head, tail = encoded((NOISE, self._key)), encoded(shared)
+        names = {state: encoded((b"%d" % state,)) for state in set(states.tolist())}
+        size = 8 * FIRST_WORDS
+        data = b"".join(
+            hashlib.shake_256(head + encoded((person,)) + tail + names[state]).digest(size)
+            for person, state in zip(people, states.tolist(), strict=True)
+        )
+        return np.frombuffer(data, dtype="<u8").reshape(len(states), FIRST_WORDS)
 
     def __repr__(self) -> str:
         return "KeyedRandomness(key=<secret>)"
@@ -128,6 +161,15 @@ class SeededRandomness(Randomness):
             return bytes(held)
 
         return Words(prefix)
+
+
+def randomness_for(key: bytes | None, experiment_rng: np.random.Generator | None) -> Randomness:
+    """Keyed, an experiment's, or by default the operating system's."""
+    if key is not None and experiment_rng is not None:
+        raise ArgumentError("key must not go with experiment_rng: keyed noise is private")
+    if experiment_rng is not None:
+        return SeededRandomness(experiment_rng)
+    return SecureRandomness() if key is None else KeyedRandomness(key)
 
 
 def encoded(fields: tuple[bytes, ...]) -> bytes:

@@ -24,12 +24,7 @@ from dphmm.mechanisms import lattice_vector
 from dphmm.plan import Plan, Protected, location_set
 from dphmm.policy import PolicyGraph
 from dphmm.query import Exact, Query
-from dphmm.randomness import (
-    KeyedRandomness,
-    Randomness,
-    SecureRandomness,
-    SeededRandomness,
-)
+from dphmm.randomness import randomness_for
 from dphmm.repair import RepairMethod
 
 __all__ = ["Release", "Stream"]
@@ -133,7 +128,9 @@ class Stream:
         self._step: Protected | None = None
         self.said: list[Said] = []
         self._plans = {query.digest: self.plan}
-        self._randomness = _randomness(key, experiment_rng, person)
+        if key is not None and not person:
+            raise ArgumentError("person must be named when a key is given, got an empty name")
+        self._randomness = randomness_for(key, experiment_rng)
 
     @property
     def possible(self) -> Mask:
@@ -283,17 +280,3 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"Stream(person={self.person!r}, time={self.time}, {self.ledger!r})"
-
-
-def _randomness(
-    key: bytes | None, experiment_rng: np.random.Generator | None, person: str
-) -> Randomness:
-    if key is not None and experiment_rng is not None:
-        raise ArgumentError("key must not go with experiment_rng: keyed noise is private")
-    if experiment_rng is not None:
-        return SeededRandomness(experiment_rng)
-    if key is None:
-        return SecureRandomness()
-    if not person:
-        raise ArgumentError("person must be named when a key is given, got an empty name")
-    return KeyedRandomness(key)

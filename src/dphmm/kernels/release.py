@@ -1,9 +1,8 @@
-"""One step of many beliefs at once: predict, weigh by the answer, normalise.
+"""One step of one belief: predict, weigh by the answer, normalise.
 
 The exponential is left to NumPy, whose own loop is faster, so a step is `weigh`, np.exp and
-`settle`. Beliefs are rows; every row is summed in the order of its states, whatever the
-number of rows or threads. Integers come as floats that hold them exactly: the caller
-guarantees that facets times differences stay below 2**53.
+`settle`. Sums are taken in the order of the states. Integers come as floats that hold them
+exactly: the caller guarantees that facets times differences stay below 2**53.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dphmm.kernels.chain import normalise, step
 LEVEL = 512 * np.log(2.0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def exponents(
     points: FloatArray,
     normals: FloatArray,
@@ -44,7 +43,7 @@ def exponents(
         result[s] = -epsilon * (result[s] - least)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def weigh(
     indptr: IntArray,
     indices: IntArray,
@@ -53,42 +52,37 @@ def weigh(
     points: FloatArray,
     normals: FloatArray,
     offsets: FloatArray,
-    answers: FloatArray,
+    answer: FloatArray,
     epsilon: float,
     after: FloatArray,
     logs: FloatArray,
 ) -> None:
-    """The predicted probabilities of every row, and the exponents of its answer."""
-    height = np.empty(after.shape[1])
-    for row in range(len(after)):
-        for state in range(after.shape[1]):
-            total = 0.0
-            for entry in range(indptr[state], indptr[state + 1]):
-                total += data[entry] * before[row, indices[entry]]
-            after[row, state] = total
-        exponents(points, normals, offsets, answers[row], epsilon, height, logs[row])
-
-
-@njit(cache=True, nogil=True)
-def settle(after: FloatArray, factors: FloatArray, possible: Mask) -> FloatArray:
-    """Multiply and normalise every row; gives the least possible weight of each."""
-    least = np.empty(len(after))
-    for row in range(len(after)):
+    """The predicted probabilities, and the exponents of the answer."""
+    for state in range(len(after)):
         total = 0.0
-        low = np.inf
-        for state in range(after.shape[1]):
-            weight = after[row, state] * factors[row, state]
-            after[row, state] = weight
-            total += weight
-            if possible[state] and weight < low:
-                low = weight
-        least[row] = low
-        for state in range(after.shape[1]):
-            after[row, state] /= total
+        for entry in range(indptr[state], indptr[state + 1]):
+            total += data[entry] * before[indices[entry]]
+        after[state] = total
+    exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
+
+
+@njit(cache=True)
+def settle(after: FloatArray, factors: FloatArray, possible: Mask) -> float:
+    """Multiply and normalise; gives the least weight of a possible state."""
+    total = 0.0
+    least = np.inf
+    for state in range(len(after)):
+        weight = after[state] * factors[state]
+        after[state] = weight
+        total += weight
+        if possible[state] and weight < least:
+            least = weight
+    for state in range(len(after)):
+        after[state] /= total
     return least
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def weigh_wide(
     indptr: IntArray,
     indices: IntArray,
@@ -112,7 +106,7 @@ def weigh_wide(
             logs[state] += levels * LEVEL
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def settle_wide(after: FloatArray, factors: FloatArray, probabilities: FloatArray) -> float:
     """`settle` for one belief in wide numbers; gives the least probability written."""
     for state in range(len(factors)):

@@ -1,0 +1,80 @@
+"""One step of a block of people at once: predict, weigh by their answers, normalise.
+
+States are rows and people are columns, so that every inner loop runs over neighbouring
+numbers of different people and the processor does several at a time. Each person's sums are
+taken in the order of the states, whoever else is in the block. The exponential is left to
+NumPy between the two calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dphmm._types import FloatArray, IntArray
+
+
+@njit(cache=True, nogil=True)
+def weigh(
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    before: FloatArray,
+    heights: FloatArray,
+    answers: FloatArray,
+    scale: FloatArray,
+    epsilon: float,
+    after: FloatArray,
+    logs: FloatArray,
+) -> None:
+    """Predicted probabilities, and -epsilon (norm - the person's least norm), for every state.
+
+    The norm of z - f(s) is the largest |a z - a f(s)| / b over facets: `heights` holds a f(s)
+    by facet and state, `answers` a z by facet and person, `scale` 1 / b.
+    """
+    states, people = after.shape
+    least = np.full(people, np.inf)
+    for state in range(states):
+        row, norm = after[state], logs[state]
+        row[:] = 0.0
+        for entry in range(indptr[state], indptr[state + 1]):
+            weight = data[entry]
+            source = before[indices[entry]]
+            for person in range(people):
+                row[person] += weight * source[person]
+        norm[:] = 0.0
+        for facet in range(len(scale)):
+            height = heights[facet, state]
+            inverse = scale[facet]
+            answer = answers[facet]
+            for person in range(people):
+                norm[person] = max(norm[person], abs(answer[person] - height) * inverse)
+        for person in range(people):
+            least[person] = min(least[person], norm[person])
+    for state in range(states):
+        norm = logs[state]
+        for person in range(people):
+            norm[person] = -epsilon * (norm[person] - least[person])
+
+
+@njit(cache=True, nogil=True)
+def settle(after: FloatArray, factors: FloatArray) -> FloatArray:
+    """Multiply and normalise every person; gives the least weight of a possible state of each."""
+    states, people = after.shape
+    total = np.zeros(people)
+    least = np.full(people, np.inf)
+    for state in range(states):
+        row, factor = after[state], factors[state]
+        for person in range(people):
+            weight = row[person] * factor[person]
+            # What was possible had a probability above zero; the rest is no one's least.
+            least[person] = min(least[person], weight if row[person] > 0.0 else np.inf)
+            row[person] = weight
+            total[person] += weight
+    for person in range(people):
+        total[person] = 1.0 / total[person]
+    for state in range(states):
+        row = after[state]
+        for person in range(people):
+            row[person] *= total[person]
+    return least

@@ -1,0 +1,192 @@
+"""Batches: the same answers, possible sets, hulls and ledgers as single streams."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm import ArgumentError, Belief, BudgetError, MarkovModel, Plan, PolicyGraph, Query, Stream
+from dphmm.batch import BLOCK, Batch
+from tests import paper
+
+KEY = bytes(range(32))
+
+# Beliefs are sums of some thousand products; 1e-12 is four orders above their rounding.
+CLOSE = 1e-12
+
+
+def lazy_grid(side: int) -> tuple[MarkovModel, Query]:
+    """A walk that stays or moves to one of the eight cells around."""
+    cells = np.stack(np.meshgrid(np.arange(side), np.arange(side)), axis=-1).reshape(-1, 2)
+    near = np.abs(cells[:, None] - cells[None, :]).max(axis=2) <= 1
+    return MarkovModel(near / near.sum(axis=1, keepdims=True)), Query(cells * 340)
+
+
+def assert_same(batch: Batch, streams: list[Stream]) -> None:
+    for number, stream in enumerate(streams):
+        belief = batch.belief(number)
+        np.testing.assert_array_equal(belief.possible, stream.possible)
+        np.testing.assert_allclose(
+            belief.probabilities, stream.posterior.probabilities, rtol=0, atol=CLOSE
+        )
+        assert batch.ledger(number).entries == stream.ledger.entries
+        assert batch.ledger(number).spent == stream.ledger.spent
+
+
+def compare(
+    model: MarkovModel,
+    plan: Plan,
+    starts: list[int],
+    paths: np.ndarray,
+    active: np.ndarray,
+    epsilon: str = "1",
+    **options: object,
+) -> Batch:
+    """Release for everybody both ways, step by step."""
+    names = [f"person {number}" for number in range(len(starts))]
+    batch = Batch(
+        model, plan, epsilon=epsilon, people=names, start=np.array(starts), key=KEY, **options
+    )
+    streams = [
+        Stream(model, plan.policy, plan.query, epsilon=epsilon, start=start, person=name,
+               key=KEY, plan=plan)
+        for name, start in zip(names, starts, strict=True)
+    ]  # fmt: skip
+    for states, answered in zip(paths, active, strict=True):
+        said = batch.release(states, active=answered)
+        for number, stream in enumerate(streams):
+            if not answered[number]:
+                stream.skip()
+                continue
+            release = stream.release(int(states[number]))
+            row = np.flatnonzero(said.people == number)[0]
+            assert said.lattice[row].tolist() == release.lattice.tolist()
+            np.testing.assert_allclose(said.estimate[row], release.estimate, rtol=1e-9)
+        assert_same(batch, streams)
+    return batch
+
+
+# Paper
+
+
+def test_the_running_example_is_released_alike_for_many() -> None:
+    model, query = MarkovModel(paper.TRANSITION), Query(paper.VALUES)
+    plan = Plan(PolicyGraph.by_category(paper.CATEGORIES), query)
+    rng = np.random.default_rng(1)
+    starts = [0, 3, 5, 0, 2]
+    paths = np.array([model.sample(6, rng=rng, start=start) for start in starts]).T
+    compare(model, plan, starts, paths, np.ones(paths.shape, dtype=bool))
+
+
+# Laws
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    people=st.integers(1, 9),
+    epsilon=st.sampled_from(["0.1", "1", "8", "1/3"]),
+    policy=st.sampled_from(["complete", "distance", "one_step", "empty"]),
+)
+def test_a_batch_equals_its_streams(seed: int, people: int, epsilon: str, policy: str) -> None:
+    rng = np.random.default_rng(seed)
+    model, query = lazy_grid(4)
+    graph = {
+        "complete": PolicyGraph.complete(16),
+        "distance": PolicyGraph.within_distance(query, 500),
+        "one_step": PolicyGraph.one_step(model),
+        "empty": PolicyGraph(16),
+    }[policy]
+    starts = rng.integers(16, size=people).tolist()
+    # States are drawn anywhere, so that some are impossible and stand-ins are used.
+    paths = rng.integers(16, size=(4, people))
+    active = rng.random((4, people)) < 0.7
+    compare(model, Plan(graph, query), starts, paths, active, epsilon)
+
+
+def test_more_people_than_a_block_and_any_number_of_threads_say_the_same() -> None:
+    model, query = lazy_grid(5)
+    plan = Plan(PolicyGraph.within_distance(query, 700), query)
+    people = [f"p{number}" for number in range(2 * BLOCK + 3)]
+    rng = np.random.default_rng(3)
+    paths = rng.integers(25, size=(3, len(people)))
+    answers = []
+    for threads in (1, 4):
+        batch = Batch(model, plan, epsilon=1, people=people, start=12, key=KEY, threads=threads)
+        answers.append([batch.release(states).estimate for states in paths])
+    np.testing.assert_array_equal(answers[0], answers[1])
+
+
+def test_beliefs_beyond_the_range_of_floats_are_carried_on() -> None:
+    model, query = lazy_grid(12)
+    plan = Plan(PolicyGraph.within_distance(query, 340), query)
+    paths = np.zeros((12, 2), dtype=int)
+    batch = compare(model, plan, [0, 143], paths, np.ones(paths.shape, dtype=bool), "40")
+    assert batch._apart
+
+
+def test_flat_hulls_cut_each_persons_possible_set_for_itself() -> None:
+    model, query = lazy_grid(4)
+    rows = PolicyGraph.by_category(query.points[:, 1].tolist())
+    plan = Plan(rows, query, full_rank=False)
+    rng = np.random.default_rng(5)
+    paths = rng.integers(16, size=(4, 5))
+    batch = compare(model, plan, [5] * 5, paths, np.ones(paths.shape, dtype=bool))
+    assert len({batch.belief(number).possible.tobytes() for number in range(5)}) > 1
+
+
+# Bad input
+
+
+def make(**options: object) -> Batch:
+    model, query = lazy_grid(3)
+    settings = {"epsilon": 1, "people": ["a", "b"], "start": 4, **options}
+    return Batch(model, Plan(PolicyGraph.complete(9), query), **settings)
+
+
+def test_names_must_differ() -> None:
+    with pytest.raises(ArgumentError, match="people must have different names"):
+        make(people=["a", "a"])
+
+
+def test_a_wrong_state_is_refused_without_being_shown() -> None:
+    batch = make()
+    with pytest.raises(ArgumentError, match="true_states must be among the 9 states") as refusal:
+        batch.release([1, 77])
+    assert "77" not in str(refusal.value)
+    assert batch.time == 0
+
+
+def test_a_wrong_shape_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="one state for each of 2 people"):
+        make().release([1])
+    with pytest.raises(ArgumentError, match="boolean mask over 2 people"):
+        make().release([1, 2], active=[True])
+
+
+def test_a_limit_is_each_persons_own() -> None:
+    batch = make(limit="2.5")
+    batch.release([1, 1], active=np.array([True, False]))
+    batch.release([1, 1])
+    assert batch.affordable().tolist() == [False, True]
+    with pytest.raises(BudgetError) as refusal:
+        batch.release([1, 1])
+    assert (refusal.value.spent, refusal.value.remaining) == (2, Fraction(1, 2))
+    assert batch.time == 2
+    assert batch.release([1, 1], active=batch.affordable()).people.tolist() == [1]
+    assert batch.release([1, 1], epsilon="0.5", active=np.array([True, False])).time == 4
+
+
+def test_skipping_costs_nothing_and_spreads_the_belief() -> None:
+    batch = make(start=Belief.certain(0, 9))
+    batch.skip()
+    assert batch.belief(0).possible.sum() == 4
+    assert batch.ledger(0).spent == 0
+
+
+def test_memory_is_stated() -> None:
+    batch = make(threads=1)
+    assert batch.memory == 8 * 9 * 2 + 2 * BLOCK * 9 * 8
