@@ -526,6 +526,19 @@ def test_a_said_answer_brings_a_reader_to_the_same_belief():
     assert reader.ledger.entries == stream.ledger.entries
 
 
+@pytest.mark.parametrize("answer", [10_000, -800, 10**15])
+def test_an_answer_far_from_every_possible_state_is_believed_all_the_same(answer):
+    """Floats would make every weight zero; the exact difference of the norms decides."""
+    model = MarkovModel([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    query, policy = Query([[0], [1], [10_000]]), PolicyGraph(3, [[0, 1]])
+    stream = Stream(model, policy, query, epsilon=1, start=0)
+    stream.repeat([answer])
+    odds = exp(1 if answer > 0 else -1)
+    assert states_of(stream.possible) == [0, 1]
+    wanted = [1 / (1 + odds), odds / (1 + odds), 0]
+    np.testing.assert_allclose(stream.posterior.probabilities, wanted, atol=PROBABILITY_ABS)
+
+
 # Estimates
 
 

@@ -72,7 +72,8 @@ def settle(after: FloatArray, factors: FloatArray) -> FloatArray:
             row[person] = weight
             total[person] += weight
     for person in range(people):
-        total[person] = 1.0 / total[person]
+        # A zero has no inverse; its person's least weight is zero too, and sends it elsewhere.
+        total[person] = 1.0 / total[person] if total[person] > 0.0 else 0.0
     for state in range(states):
         row = after[state]
         for person in range(people):

@@ -77,8 +77,10 @@ def settle(after: FloatArray, factors: FloatArray, possible: Mask) -> float:
         total += weight
         if possible[state] and weight < least:
             least = weight
-    for state in range(len(after)):
-        after[state] /= total
+    # Nothing to divide by when every weight is too small: wide numbers must take over.
+    if total > 0.0:
+        for state in range(len(after)):
+            after[state] /= total
     return least
 
 
