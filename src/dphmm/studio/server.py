@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape
 from importlib import resources
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import ArgumentError, DphmmError, require
@@ -21,13 +22,13 @@ from dphmm.studio.files import opening_view, packed, scenario_of, world_of
 from dphmm.studio.guard import Guard
 from dphmm.studio.reading import Fields, parsed
 from dphmm.studio.simulate import timeline, walk
-from dphmm.studio.worlds import Shelf, World, built_in
+from dphmm.studio.worlds import Shelf, World, built_in, paper
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["create_app", "serve"]
+__all__ = ["create_app", "running", "serve"]
 
 PAGE_TOKEN = "{{token}}"
 PAGE_OWN = "{{own}}"
@@ -154,23 +155,54 @@ def serve(
 
     `ready` is called with the address once the port is taken.
     """
+    with _door(host, port) as door:
+        Thread(target=_warm_up, daemon=True).start()
+        ready(_address(door))
+        _server(door, scenario).run(sockets=[door])
+
+
+@contextmanager
+def running(scenario: Scenario | None = None) -> Iterator[str]:
+    """The address of a studio that runs in the background, on a free port, for a while."""
+    with _door("127.0.0.1", 0) as door:
+        server = _server(door, scenario)
+        thread = Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
+        thread.start()
+        try:
+            yield _address(door)
+        finally:
+            server.should_exit = True
+            thread.join(timeout=10)
+
+
+def _door(host: str, port: int) -> socket.socket:
     if host not in ("127.0.0.1", "::1"):
         raise ArgumentError(f"host must be 127.0.0.1 or ::1, got {host!r}")
+    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((host, port))
+        door.listen()
+    except OSError as error:
+        door.close()
+        raise ArgumentError(f"port must be free, got {port} ({error.strerror})") from None
+    return door
+
+
+def _address(door: socket.socket) -> str:
+    host, port = door.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _server(door: socket.socket, scenario: Scenario | None) -> Any:
     uvicorn = require("uvicorn", "service")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            door.bind((host, port))
-        except OSError as error:
-            raise ArgumentError(f"port must be free, got {port} ({error.strerror})") from None
-        taken = door.getsockname()[1]
-        config = uvicorn.Config(
-            create_app(port=taken, scenario=scenario),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-        )
-        shown = f"[{host}]" if ":" in host else host
-        ready(f"http://{shown}:{taken}/")
-        uvicorn.Server(config).run(sockets=[door])
+    app = create_app(port=door.getsockname()[1], scenario=scenario)
+    return uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    )
+
+
+def _warm_up() -> None:
+    """Compile, or load, the kernels before the page asks for them."""
+    fields = Fields({"length": 2, "runs": [{"policy": {"base": "categories"}}]}, "body")
+    walk(paper(), fields)

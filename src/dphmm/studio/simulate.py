@@ -69,18 +69,16 @@ class Run:
 
 def read_runs(world: World, fields: Fields) -> list[Run]:
     """The one or two ways that a request compares."""
-    runs = []
-    for run in fields.several("runs", MAX_RUNS):
-        runs.append(
-            Run(
-                policy=read_policy(world, run.inner("policy")),
-                epsilon=read_epsilon(run),
-                limit=read_limit(run),
-                mechanism=run.choice("mechanism", ("knorm", "laplace"), default="knorm"),
-                repair=read_repair(run),
-            )
+    return [
+        Run(
+            policy=read_policy(world, run.inner("policy")),
+            epsilon=read_epsilon(run),
+            limit=read_limit(run),
+            mechanism=run.choice("mechanism", ("knorm", "laplace"), default="knorm"),
+            repair=read_repair(run),
         )
-    return runs
+        for run in fields.several("runs", MAX_RUNS)
+    ]
 
 
 def read_repair(fields: Fields) -> str | None:

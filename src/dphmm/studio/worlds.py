@@ -147,17 +147,16 @@ def paper() -> World:
 
 
 def city(size: int) -> World:
-    """A synthetic city with a model learned from sixty made-up people."""
+    """A synthetic city with a model learned from the journeys of eighty made-up people."""
     town = synthetic_city(
-        people=60, days=3, rng=np.random.default_rng(7), step_minutes=3, size=size
+        people=80, days=5, rng=np.random.default_rng(7), step_minutes=2, size=size
     )
+    journeys = [trip.states for trip in town.trips()]
     support = _beside(town.grid)
-    model = MarkovModel.fit(
-        town.sequences, n_states=town.grid.n_states, smoothing=0.2, support=support
-    )
+    model = MarkovModel.fit(journeys, n_states=town.grid.n_states, smoothing=0.2, support=support)
     return _on_grid(
         "A synthetic city",
-        "Made-up people on roads, a river with bridges; a step is three minutes.",
+        "Made-up people on their way, a river with bridges; a step is two minutes.",
         model,
         town.grid,
         town.categories,

@@ -14,9 +14,11 @@ export function isDark() {
   return document.documentElement.dataset.theme === "dark";
 }
 
-export function categoryColour(number) {
+// On a grid whole areas have one colour, so it is softened: edges and marks must stand out.
+export function categoryColour(number, onGrid = false) {
   const palette = isDark() ? DARK : LIGHT;
-  return palette[number % palette.length];
+  const colour = palette[number % palette.length];
+  return onGrid ? d3.interpolateRgb(token("surface"), colour)(isDark() ? 0.5 : 0.52) : colour;
 }
 
 export function ramp() {
@@ -57,8 +59,9 @@ export function symbolOf(name, number, size) {
 // The colours of all states, and what the legend says about them.
 export function colouring(kind, world, labels, effects, posterior) {
   if (kind === "category" || (kind === "posterior" && !posterior)) {
+    const palette = labels.names.map((_, number) => categoryColour(number, Boolean(world.cell)));
     return {
-      fills: labels.categories.map(categoryColour),
+      fills: labels.categories.map((number) => palette[number]),
       legend: { kind: "category", names: labels.names },
     };
   }

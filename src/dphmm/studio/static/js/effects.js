@@ -114,7 +114,7 @@ export class Effects {
     const others = answer.candidates.length ? h("table", { className: "repair-table", id: "candidates" },
       h("caption", {}, `Partners for ${this.name(answer.state)}`,
         answer.n_candidates > answer.candidates.length ? ` (the nearest of ${short(answer.n_candidates)})` : ""),
-      h("thead", {}, h("tr", {}, ["link to", "area", "MSE", "picked by", ""].map((text) => h("th", { scope: "col" }, text)))),
+      h("thead", {}, h("tr", {}, ["partner", "area", "MSE", "picked by", ""].map((text) => h("th", { scope: "col", className: text === "picked by" ? "picks" : "" }, text)))),
       h("tbody", {}, answer.candidates.map(({ state, area, error, outline, picked_by: picked }) => h("tr", {
         "data-state": this.name(state), ...hint(outline, [[answer.state, state]]) },
       h("th", { scope: "row" }, this.name(state)), h("td", {}, number(area)), h("td", {}, number(error)),

@@ -189,7 +189,7 @@ async function runWalk() {
     walk.world = world;
     walk.places = map.places;
     const answer = await compute("/api/walk", { world: world.world, ...body });
-    store.change({ colour: "posterior", walk: { ...store.view.walk, time: answer.path.length, shown: Math.min(store.view.walk.shown, answer.runs.length - 1) } });
+    store.change({ colour: "posterior", walk: { ...store.view.walk, time: Math.max(1, ...answer.runs.map(({ steps }) => steps.length)), shown: Math.min(store.view.walk.shown, answer.runs.length - 1) } });
     walk.showResult(answer, store.view);
     showAll();
     say(`Released ${answer.runs[0].steps.length} steps of a simulated walk.`);
@@ -218,7 +218,7 @@ async function open(chosen, keep = false) {
       store.change({ world: chosen, moment: {}, colour: "category", zoom: null,
         ...opened.view,
         policy: { ...firstView().policy, base: world.cell ? "distance" : "categories", radius: String(Number((middle * Number(world.radius.step)).toFixed(6))), ...opened.view?.policy },
-        walk: { ...store.view.walk, start: world.cell ? Math.floor(world.n_states / 2) : 0, pinned: null } });
+        walk: { ...store.view.walk, start: world.cell ? middleOf(map) : 0, pinned: null } });
     } else {
       if (store.view.zoom) map.zoomTo(store.view.zoom);
       askEffects(request());
@@ -227,6 +227,10 @@ async function open(chosen, keep = false) {
     complain(error);
     if (keep) open({ name: "paper" });
   }
+}
+
+function middleOf({ tree, bounds: [left, bottom, right, top] }) {
+  return tree.find((left + right) / 2, (bottom + top) / 2);
 }
 
 function showHover() {

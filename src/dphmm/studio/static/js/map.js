@@ -5,7 +5,7 @@ import { symbolOf, token } from "./colours.js";
 import { drawMarks } from "./marks.js";
 
 const d3 = globalThis.d3;
-const MARGIN = 44;
+const MARGIN = 56;
 
 export class StateMap {
   constructor(holder, { interactive = true } = {}) {
@@ -242,7 +242,7 @@ export class StateMap {
 // Bounds that also hold most of some points, but never so many that the map is a dot.
 function widened([left, bottom, right, top], points) {
   const [across, up] = [Math.max(right - left, 1e-9), Math.max(top - bottom, 1e-9)];
-  const reach = 0.6 * Math.max(across, up);
+  const reach = 0.15 * Math.max(across, up);
   const low = (values, edge) => Math.max(edge - reach, Math.min(edge, d3.quantile(values, 0.05) ?? edge));
   const high = (values, edge) => Math.min(edge + reach, Math.max(edge, d3.quantile(values, 0.95) ?? edge));
   const xs = points.map(([x]) => x);

@@ -34,7 +34,7 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
     root.append("path").attr("class", `line ${kind}`).attr("d", (step ? line.curve(d3.curveStepAfter) : line.curve(d3.curveLinear))(values));
   }
   if (time !== null && length) {
-    root.append("path").attr("class", "now").attr("d", `M${x(time)},${margin.top}V${height - margin.bottom}`);
+    root.append("path").attr("class", "now-line").attr("d", `M${x(time)},${margin.top}V${height - margin.bottom}`);
     for (const { values, kind } of series) {
       const value = values[time - 1];
       if (Number.isFinite(value)) root.append("circle").attr("class", `dot ${kind}`).attr("r", 3).attr("cx", x(time)).attr("cy", y(value));

@@ -5,10 +5,10 @@ import { categoryColour } from "./colours.js";
 import { EMPTY_POLICY } from "./view.js";
 
 const BASES = [
-  ["complete", "Complete", "complete", "everybody looks alike"],
-  ["categories", "Categories", "categories", "same category looks alike"],
-  ["distance", "Distance", "distance", "close answers look alike"],
-  ["one_step", "One step", "one-step", "same next step looks alike"],
+  ["complete", "Complete", "complete", "everybody alike"],
+  ["categories", "Categories", "categories", "alike within each"],
+  ["distance", "Distance", "distance", "alike if close"],
+  ["one_step", "One step", "one-step", "alike as next steps"],
   ["none", "By hand", "edge", "only what you draw"],
 ];
 

@@ -55,7 +55,7 @@ export function showLegend(holder, { legend }, { world, labels, walking, exposed
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
       const d = world.cell ? "M-6,-6h12v12h-12z" : symbolOf(name, number, 130)();
       path.setAttribute("d", d);
-      path.style.fill = categoryColour(number);
+      path.style.fill = categoryColour(number, Boolean(world.cell));
       svg.append(path);
       return h("div", { className: "legend-row" }, svg, name);
     }), marks);

@@ -99,6 +99,7 @@ export class WalkPanel {
 
   showResult(walked, view) {
     this.walked = walked;
+    this.lasts = Math.max(1, ...walked.runs.map(({ steps }) => steps.length));
     const names = ["A", "B"];
     const unit = this.world.unit;
     fill(this.result, walked.runs.map((run, i) => h("div", { className: `run run-${names[i].toLowerCase()}` },
@@ -120,7 +121,7 @@ export class WalkPanel {
     if (!walked) return;
     const names = ["A", "B"];
     const two = walked.runs.length > 1;
-    this.slider = h("input", { type: "range", id: "walk-time", min: 1, max: walked.path.length, step: 1, "aria-label": "Time of the walk",
+    this.slider = h("input", { type: "range", id: "walk-time", min: 1, max: this.lasts, step: 1, "aria-label": "Time of the walk",
       oninput: () => this.store.walk({ time: Number(this.slider.value) }) });
     this.clock = h("output", { htmlFor: "walk-time" });
     this.which = h("div", { className: "segmented", role: "radiogroup", "aria-label": "Posterior shown on the map" }, names.slice(0, walked.runs.length).map((name, i) =>
@@ -155,9 +156,9 @@ export class WalkPanel {
   showTime(view) {
     const walked = this.walked;
     if (!walked || !this.slider) return;
-    const time = Math.min(view.walk.time, walked.path.length);
+    const time = Math.min(view.walk.time, this.lasts);
     this.slider.value = String(time);
-    this.clock.textContent = `${time} of ${walked.path.length}`;
+    this.clock.textContent = `${time} of ${this.lasts}`;
     for (const button of this.which.children) button.setAttribute("aria-checked", String(Number(button.dataset.run) === view.walk.shown));
     const kinds = ["a", "b"];
     const of = (key) => walked.runs.map(({ steps }, i) => ({ name: "AB"[i], values: steps.map((step) => step[key]), kind: kinds[i] }));
@@ -177,7 +178,7 @@ export class WalkPanel {
   tracks(view) {
     const walked = this.walked;
     if (!walked || !this.world.answers_are_places) return [];
-    const time = Math.min(view.walk.time, walked.path.length);
+    const time = Math.min(view.walk.time, this.lasts);
     const step = walked.runs[view.walk.shown]?.steps[time - 1];
     return [
       { kind: "truth", points: walked.places, upto: time },
