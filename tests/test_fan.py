@@ -25,6 +25,9 @@ from tests import geometry, paper
 
 KEY = bytes(range(32))
 TRIALS = 150
+# An epsilon at which windows out to twice the body hold all but e^-16 of the noise.
+STEEP = 8.0
+WINDOW_REL = 1e-5
 
 HULL = sensitivity_hull(Query(paper.VALUES), PolicyGraph.by_category(paper.CATEGORIES))
 BODIES = {
@@ -170,6 +173,21 @@ def test_many_compiled_draws_are_those_one_by_one():
     for number in np.flatnonzero(done):
         assert noise[number].tolist() == fan.draw_with_integers(price, words(int(number)))
     assert done.sum() > TRIALS // 2
+
+
+@pytest.mark.parametrize("name", [name for name in BODIES if name != "wide"])
+def test_the_share_of_each_cone_is_the_sum_over_its_lattice_points(name):
+    body = body_of(name)
+    fan = fan_of(body)
+    reach = {1: 60, 2: 60, 3: 12, 4: 5}[body.rank]
+    box = np.stack(np.meshgrid(*[np.arange(-reach, reach + 1)] * body.rank, indexing="ij"), -1)
+    box = box.reshape(-1, body.rank)
+    sums = np.zeros(len(fan.cones))
+    for number, cone in enumerate(fan.cones):
+        layers = box @ np.array(cone.adjugate, dtype=np.int64)
+        held = (layers >= np.array(cone.strict, dtype=np.int64)).all(axis=1)
+        sums[number] = np.exp(-STEEP * layers[held].sum(axis=1) / cone.volume).sum()
+    assert fan.masses(STEEP) == pytest.approx(sums / sums.sum(), rel=WINDOW_REL)
 
 
 @given(st.integers(1, 2**62), st.integers(-2, 2), st.integers(0, 2**64 - 1))

@@ -17,7 +17,7 @@ from scipy import stats
 from dphmm.errors import ArgumentError
 from dphmm.fan import Fan, fan_of
 from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.mechanisms import MAX_SUMMED, Mechanism, body_for, lattice_vector
+from dphmm.mechanisms import BLOCK, MAX_SUMMED, Mechanism, body_for, lattice_vector
 from dphmm.policy import PolicyGraph
 from dphmm.query import Query
 from dphmm.randomness import KeyedRandomness, SeededRandomness
@@ -232,6 +232,43 @@ def test_a_state_that_is_not_possible_is_answered_as_the_nearest_that_is(case, s
         answer = mechanism.sample(state, source, context, possible)
         stand_in = mechanism.sample(int(nearest), source, context, possible)
         assert answer.tolist() == stand_in.tolist()
+
+
+@given(geometry.cases(reach=3), st.sampled_from(["1/10", "1", "7/2"]), st.integers(0, 2**32))
+def test_many_answers_are_those_one_by_one(case, price, salt):
+    points, edges, possible = case
+    query = Query(points)
+    hull = sensitivity_hull(query, PolicyGraph(len(points), edges), possible)
+    mechanism = Mechanism(query, hull, Fraction(price))
+    source = KeyedRandomness(salt.to_bytes(32, "big"))
+    many = mechanism.sample_many(0, 3, source)
+    for number, answer in enumerate(many):
+        assert answer.tolist() == mechanism.sample(0, source, (b"%d" % number,)).tolist()
+
+
+def test_many_answers_from_a_huge_body_are_those_one_by_one():
+    body = SensitivityHull.from_vertices([[2**40, 1], [5, 2**40]])
+    mechanism = Mechanism(Query([[3, 4]]), body, Fraction(1))
+    source = KeyedRandomness(KEY)
+    assert fan_of(body).compiled(Fraction(1)) is None
+    assert (
+        mechanism.sample_many(0, 1, source)[0].tolist()
+        == mechanism.sample(0, source, (b"0",)).tolist()
+    )
+
+
+def test_many_answers_in_blocks_are_as_many_as_asked_for():
+    mechanism = Mechanism(QUERY, HULL, Fraction(1))
+    assert mechanism.sample_many(1, 0).shape == (0, 2)
+    answers = mechanism.sample_many(1, BLOCK + 3)
+    assert answers.shape == (BLOCK + 3, 2)
+    assert len(np.unique(answers[BLOCK:], axis=0)) > 1
+
+
+@pytest.mark.parametrize(("arguments", "message"), [((6, 1), "state must"), ((0, -1), "size must")])
+def test_wrong_states_and_sizes_of_many_answers_are_refused(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        Mechanism(QUERY, HULL, Fraction(1)).sample_many(*arguments)
 
 
 def protected_hull(query, edges, possible):

@@ -9,6 +9,7 @@ other, each exactly, from uniform words.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,13 +20,16 @@ from typing import Any
 import numpy as np
 
 from dphmm import kernels
-from dphmm._types import ObjectArray
+from dphmm._types import FloatArray, ObjectArray
 from dphmm.errors import GeometryError
 from dphmm.hull import SensitivityHull
 from dphmm.lattice import SAFE, adjugate, determinant, exact_product, hermite, largest
-from dphmm.randomness import Words
+from dphmm.randomness import Randomness, Words
 
 __all__ = ["Cone", "Fan", "fan_of"]
+
+MAX_SUMMED = 2**25
+"""Lattice sums are taken term by term up to this many cosets, about half a second."""
 
 LEVELS = 64
 """How deep the compiled sampler follows an exponential series."""
@@ -63,6 +67,30 @@ class Fan:
             if kernels.sampler.draw(words.leading(), *compiled, noise):
                 return noise
         return np.array(self.draw_with_integers(epsilon, words), dtype=object)
+
+    def draw_many(
+        self,
+        epsilon: Fraction,
+        source: Randomness,
+        names: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        state: int,
+    ) -> ObjectArray:
+        """One noise vector for each name, as `draw` gives with the words of (name, *shared)."""
+        noise = np.zeros((len(names), self.body.dimension), dtype=np.int64)
+        if not self.cones:
+            return noise
+        left, compiled = np.arange(len(names)), self.compiled(epsilon)
+        if compiled is not None:
+            words = source.many(names, shared, np.full(len(names), state))
+            left = np.flatnonzero(~kernels.sampler.draw_many(words, *compiled, noise))
+        if not len(left):
+            return noise
+        wide = noise.astype(object)
+        for row in left:
+            words_of_row = source.words((names[row], *shared), state)
+            wide[row] = self.draw_with_integers(epsilon, words_of_row)
+        return wide
 
     def compiled(self, epsilon: Fraction) -> tuple[Any, ...] | None:
         """The arguments of the compiled sampler, or None if a product could pass 64 bits."""
@@ -122,20 +150,21 @@ class Fan:
             volume if strict and n == 0 else n for n, strict in zip(layer, cone.strict, strict=True)
         ]
 
+    def masses(self, epsilon: float) -> FloatArray:
+        """The share of noise that falls into each cone; above 2**25 cosets by volume."""
+        volumes = np.array([float(cone.volume) for cone in self.cones])
+        if sum(cone.volume for cone in self.cones) > MAX_SUMMED:
+            return volumes / volumes.sum()
+        weights = np.array([self._cell(cone, epsilon)[0] for cone in self.cones])
+        return weights / weights.sum()
+
     def sums(self, epsilon: float) -> tuple[float, float]:
         """The sums of exp(-epsilon g) and of it times E|w + V m|^2 over every cell point w."""
         decay = exp(-epsilon)
         mean, variance = decay / (1 - decay), decay / (1 - decay) ** 2
         mass = second = 0.0
         for cone in self.cones:
-            diagonal = [row[i] for i, row in enumerate(hermite(cone.generators))]
-            weight, first, pairs = kernels.cells.moments(
-                np.array(diagonal, dtype=np.int64),
-                np.array([[a % cone.volume for a in row] for row in cone.adjugate], dtype=np.int64),
-                cone.volume,
-                np.array(cone.strict),
-                epsilon,
-            )
+            weight, first, pairs = self._cell(cone, epsilon)
             vectors = exact_product(np.array(cone.generators, dtype=object), self.body.basis)
             vectors = vectors.astype(np.float64)
             gram = vectors @ vectors.T
@@ -143,6 +172,18 @@ class Fan:
             mass += weight
             second += float((pairs * gram).sum() + weight * variance * np.trace(gram))
         return mass, second
+
+    def _cell(self, cone: Cone, epsilon: float) -> tuple[float, FloatArray, FloatArray]:
+        """The sums over the points of a cone's half-open cell."""
+        diagonal = [row[i] for i, row in enumerate(hermite(cone.generators))]
+        sums: tuple[float, FloatArray, FloatArray] = kernels.cells.moments(
+            np.array(diagonal, dtype=np.int64),
+            np.array([[a % cone.volume for a in row] for row in cone.adjugate], dtype=np.int64),
+            cone.volume,
+            np.array(cone.strict),
+            epsilon,
+        )
+        return sums
 
 
 def fan_of(body: SensitivityHull) -> Fan:
