@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from zipfile import ZipFile
 
-import paper
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from dphmm.scenario.checking import check_steps
 from dphmm.studio import files, guard, reading, worlds
 from dphmm.studio.reading import Fields, parsed
 from dphmm.studio.server import running, serve
+from tests import paper
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
