@@ -87,7 +87,7 @@ class Fan:
         if not len(left):
             return noise
         wide = noise.astype(object)
-        for row in left:
+        for row in left.tolist():
             words_of_row = source.words((names[row], *shared), state)
             wide[row] = self.draw_with_integers(epsilon, words_of_row)
         return wide
