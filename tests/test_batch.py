@@ -190,3 +190,31 @@ def test_skipping_costs_nothing_and_spreads_the_belief() -> None:
 def test_memory_is_stated() -> None:
     batch = make(threads=1)
     assert batch.memory == 8 * 9 * 2 + 2 * BLOCK * 9 * 8
+
+
+def test_people_continue_where_an_earlier_batch_left_them() -> None:
+    model, query = lazy_grid(4)
+    plan = Plan(PolicyGraph.within_distance(query, 700), query)
+    names = [f"person {number}" for number in range(BLOCK + 3)]
+    paths = np.random.default_rng(2).integers(0, 16, (6, len(names)))
+    options = {"epsilon": "1/2", "people": names, "limit": 3, "key": KEY, "threads": 1}
+    through = Batch(model, plan, start=np.arange(len(names)) % 16, **options)
+    said = [through.release(states) for states in paths]
+    first = Batch(model, plan, start=np.arange(len(names)) % 16, **options)
+    for states in paths[:3]:
+        first.release(states)
+    people = range(len(names))
+    second = Batch(
+        model, plan, start=[first.belief(person) for person in people], time=first.time,
+        earlier=[first.ledger(person) for person in people], **options,
+    )  # fmt: skip
+    for states, before in zip(paths[3:], said[3:], strict=True):
+        again = second.release(states)
+        assert again.lattice.tolist() == before.lattice.tolist()
+        np.testing.assert_array_equal(again.estimate, before.estimate)
+        assert [charge.entry for charge in again.charges] == [c.entry for c in before.charges]
+    assert second.ledger(5).entries == through.ledger(5).entries
+    with pytest.raises(BudgetError):
+        second.release(paths[0])
+    with pytest.raises(ArgumentError, match="one a person, got 1"):
+        Batch(model, plan, start=[first.belief(0)], **options)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
 from math import lcm
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +45,14 @@ SAFE_MOVE = 1e-20
 SILENT = -1
 
 
+@dataclass(frozen=True)
+class Charge:
+    """What some people's ledgers got at one step."""
+
+    people: IntArray
+    entry: Entry
+
+
 @dataclass(frozen=True, eq=False)
 class BatchRelease:
     """What was said to some people at one time; every field may be shown to anybody."""
@@ -56,20 +65,16 @@ class BatchRelease:
     estimate: FloatArray
     epsilon: Fraction
     private: bool
-
-
-@dataclass(frozen=True)
-class _Charge:
-    """One group's share of a step in the ledgers."""
-
-    people: IntArray
-    entry: Entry
+    charges: tuple[Charge, ...] = ()
+    """What it cost whom."""
 
 
 class Batch:
     """Private answers for many people at the same times.
 
-    `start` is what everybody knows about everybody, or an array with one state a person.
+    `start` is what everybody knows about everybody, or an array with one state a person, or a
+    list with one belief a person. People who were released before continue at their common
+    `time` with the ledgers that they had `earlier`.
 
     >>> from dphmm import MarkovModel, PolicyGraph, Query
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
@@ -88,7 +93,9 @@ class Batch:
         *,
         epsilon: Exact,
         people: Sequence[str],
-        start: Start | IntArray,
+        start: Start | IntArray | list[Belief],
+        time: int = 0,
+        earlier: Sequence[Ledger] | None = None,
         limit: Exact | None = None,
         scenario: str = "",
         key: bytes | None = None,
@@ -110,11 +117,14 @@ class Batch:
         self.people = tuple(people)
         self.scenario = scenario
         self.threads = threads or os.cpu_count() or 1
-        self.time = 0
+        self.time = time
         self._names = [person.encode() for person in people]
         self._randomness: Randomness = randomness_for(key, experiment_rng)
+        self._earlier = earlier
         self._spent = _Spent(len(people))
-        self._charges: list[_Charge] = []
+        for person, ledger in enumerate(earlier or ()):
+            self._spent.add(np.array([person]), ledger.spent)
+        self._charges: list[Charge] = []
         self._begin(start)
 
     @property
@@ -132,7 +142,8 @@ class Batch:
     def ledger(self, person: int) -> Ledger:
         """One person's ledger, as a single stream would have written it."""
         entries = [charge.entry for charge in self._charges if (charge.people == person).any()]
-        return Ledger(self.limit, entries)
+        earlier = () if self._earlier is None else self._earlier[person].entries
+        return Ledger(self.limit, (*earlier, *entries))
 
     def affordable(self, epsilon: Exact | None = None) -> Mask:
         """Which people's limits allow a release at this price."""
@@ -153,6 +164,7 @@ class Batch:
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
+        charged = len(self._charges)
         for possible, members in self._moved_sets(model):
             step = self.plan.at(possible)
             speaking = members[answered[members]]
@@ -174,6 +186,7 @@ class Batch:
             estimate=estimate[rows],
             epsilon=price,
             private=self._randomness.private,
+            charges=tuple(self._charges[charged:]),
         )
 
     def skip(self) -> None:
@@ -184,15 +197,18 @@ class Batch:
         self._advance(model, [], np.full(len(self.people), SILENT), nothing)
         self.time += 1
 
-    def _begin(self, start: Start | IntArray) -> None:
+    def _begin(self, start: Start | IntArray | list[Belief]) -> None:
         people, n_states = len(self.people), self.query.n_states
-        starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
         self._apart: dict[int, Belief] = {}
+        if isinstance(start, list) and all(isinstance(belief, Belief) for belief in start):
+            self._continue(start)
+            return
+        starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
         if starts.shape == (people,) and np.issubdtype(starts.dtype, np.integer):
             used, self._set_of = np.unique(starts, return_inverse=True)
             beliefs = [Belief.certain(int(state), n_states) for state in used]
         else:
-            beliefs = [Belief.known(start, n_states)]
+            beliefs = [Belief.known(cast("Start", start), n_states)]
             self._set_of = np.zeros(people, dtype=np.int64)
         self._sets = [belief.possible for belief in beliefs]
         known = np.array([b.probabilities for b in beliefs]).T
@@ -203,6 +219,28 @@ class Batch:
         for number, belief in enumerate(beliefs):
             if not belief.is_plain:
                 self._apart |= dict.fromkeys(np.flatnonzero(self._set_of == number), belief)
+
+    def _continue(self, beliefs: list[Belief]) -> None:
+        """Take up everybody where they stand."""
+        if len(beliefs) != len(self.people):
+            raise ArgumentError(
+                f"start must hold {len(self.people)} beliefs, one a person, got {len(beliefs)}"
+            )
+        numbers: dict[bytes, int] = {}
+        self._sets = []
+        self._set_of = np.empty(len(beliefs), dtype=np.int64)
+        for person, belief in enumerate(beliefs):
+            name = belief.possible.tobytes()
+            if name not in numbers:
+                numbers[name] = len(self._sets)
+                self._sets.append(belief.possible)
+            self._set_of[person] = numbers[name]
+            if not belief.is_plain:
+                self._apart[person] = belief
+        self._blocks = [
+            np.array([belief.probabilities for belief in beliefs[first : first + BLOCK]]).T.copy()
+            for first in range(0, len(beliefs), BLOCK)
+        ]
 
     def _answered(self, states: ObjectArray, active: ArrayLike | None, price: Fraction) -> Mask:
         """Who is to be answered; everything that could fail does so here."""
@@ -282,7 +320,7 @@ class Batch:
     def _charge(self, step: Protected, price: Fraction, people: IntArray, time: int) -> None:
         if len(people):
             entry = Entry(time, self.query.name, price, step.constrained(price), self.scenario)
-            self._charges.append(_Charge(people, entry))
+            self._charges.append(Charge(people, entry))
             self._spent.add(people, price)
 
     def _advance(
@@ -299,8 +337,12 @@ class Batch:
         def move(block: int) -> list[int]:
             return self._move_block(block, model, noises, noise_of, lattice, plainly, means)
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            left = list(pool.map(move, range(len(self._blocks))))
+        blocks = range(len(self._blocks))
+        if self.threads == 1:
+            left = [move(block) for block in blocks]
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                left = list(pool.map(move, blocks))
         for person in chain(np.flatnonzero(plainly).tolist(), *left):
             prior = self._before(person).predict(model)
             posterior, mean = prior, means[person]
