@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +14,7 @@ import click
 
 from dphmm.cli.common import column_option, columns_from, json_option, progress, read_key
 from dphmm.errors import DataError
-from dphmm.scenario.files import whole_file
+from dphmm.scenario.files import csv_text, whole_file
 from dphmm.scenario.journal import Journal
 from dphmm.scenario.releasing import Answer, Releaser
 from dphmm.scenario.scenario import Scenario
@@ -86,7 +84,7 @@ def command(
             out = _to_file(file)
         write = _json_line if as_json else _csv_line
         if not as_json:
-            out(_csv_text(header(scenario)))
+            out(csv_text([header(scenario)]))
         repeated = 0
         source = progress(rows(), total=total, what="releasing")
         for batch in _batches(source, BATCH if is_file else 1):
@@ -112,13 +110,7 @@ def header(scenario: Scenario) -> list[str]:
 
 def _csv_line(scenario: Scenario, answer: Answer) -> str:
     numbers = [repr(float(value)) for value in (*answer.answer, *answer.estimate)]
-    return _csv_text([answer.person, answer.time, *numbers, as_text(answer.epsilon)])
-
-
-def _csv_text(cells: Iterable[str]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow(cells)
-    return out.getvalue()
+    return csv_text([[answer.person, answer.time, *numbers, as_text(answer.epsilon)]])
 
 
 def _json_line(scenario: Scenario, answer: Answer) -> str:

@@ -16,7 +16,12 @@ from dphmm.errors import ArgumentError, DataError
 
 __all__ = ["Clock", "Slots"]
 
-_UNITS = {"s": 1, "sec": 1, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
+    **dict.fromkeys(("min", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+}
 _DURATION = re.compile(r"^\s*(\d+)\s*([a-z]+)\s*$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -68,7 +73,7 @@ class Clock:
 def _seconds(duration: str) -> int:
     found = _DURATION.match(duration)
     unit = found[2] if found else ""
-    size = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+    size = _UNITS.get(unit)
     if found is None or size is None or int(found[1]) < 1:
         raise ArgumentError(f"step must be a number or a duration like '5 min', got {duration!r}")
     return int(found[1]) * size

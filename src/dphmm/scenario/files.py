@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from dphmm.errors import DataError
 
-__all__ = ["read_text", "whole_file", "write_whole"]
+__all__ = ["csv_text", "read_text", "whole_file", "write_whole"]
 
 
 @contextmanager
@@ -54,10 +56,21 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_text(path: str | Path) -> str:
-    """A text file's content; what cannot be read is an error that names the file."""
+    """A text file's content, its line ends as they are; an error names the file."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        return Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{path}: file must be UTF-8 text, got other bytes") from None
     except OSError as fault:
         raise DataError(f"{path}: file must be readable, got: {fault.strerror}") from None
+
+
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    """Rows as CSV lines that read back, whatever their cells hold."""
+    out = io.StringIO()
+    plain = csv.writer(out, lineterminator="\n")
+    # The standard writer does not see that a lone carriage return needs quotation marks.
+    quoted = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        (quoted if any("\r" in cell for cell in row) else plain).writerow(row)
+    return out.getvalue()

@@ -22,7 +22,7 @@ from dphmm.plan import Plan
 from dphmm.policy import PolicyGraph
 from dphmm.query import Query
 from dphmm.randomness import encoded
-from dphmm.scenario.files import read_text, write_whole
+from dphmm.scenario.files import csv_text, read_text, write_whole
 from dphmm.scenario.models import read_model, write_model
 from dphmm.scenario.settings import Settings, as_text
 from dphmm.scenario.states import States
@@ -88,9 +88,7 @@ class Scenario:
         self.states.write(folder / self.settings.states)
         write_model(folder / self.settings.model, self.base_model, self.source)
         if self.settings.policy.edges is not None:
-            out = io.StringIO()
-            csv.writer(out, lineterminator="\n").writerows([("a", "b"), *self.edges])
-            write_whole(folder / self.settings.policy.edges, out.getvalue())
+            write_whole(folder / self.settings.policy.edges, csv_text([("a", "b"), *self.edges]))
         write_whole(path, self.settings.to_toml())
 
     def __repr__(self) -> str:

@@ -94,10 +94,11 @@ class Settings:
         if self.columns:
             lines.append(f"columns = [{', '.join(map(_text, self.columns))}]")
         lines += [f"step = {_text(as_text(self.step))}", "", "[policy]"]
+        parts = [(part.name, getattr(self.policy, part.name)) for part in fields(Policy)]
         lines += [
-            f"{part.name} = {_value(getattr(self.policy, part.name))}"
-            for part in fields(Policy)
-            if getattr(self.policy, part.name) not in (None, False)
+            f"{name} = {_value(value)}"
+            for name, value in parts
+            if value is not None and value is not False
         ]
         lines += ["", "[time]", f"step = {_value(self.clock.step)}"]
         if self.clock.origin is not None:

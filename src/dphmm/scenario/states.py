@@ -16,7 +16,7 @@ from scipy.spatial import KDTree
 from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError, DataError
 from dphmm.geo import LocalPlane
-from dphmm.scenario.files import read_text, write_whole
+from dphmm.scenario.files import csv_text, read_text, write_whole
 
 __all__ = ["States"]
 
@@ -116,12 +116,9 @@ class States:
 
     def write(self, path: str | Path) -> None:
         """The table as a CSV file that `read` reads back."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["label", *self.numbers, *self.texts])
         values = [[repr(float(value)) for value in column] for column in self.numbers.values()]
-        writer.writerows(zip(self.labels, *values, *self.texts.values(), strict=True))
-        write_whole(path, out.getvalue())
+        rows = zip(self.labels, *values, *self.texts.values(), strict=True)
+        write_whole(path, csv_text([("label", *self.numbers, *self.texts), *rows]))
 
     def __len__(self) -> int:
         return len(self.labels)

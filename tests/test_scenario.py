@@ -1,0 +1,345 @@
+"""Scenarios and their files: states, models, clocks, settings, the ledger on disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dphmm import ArgumentError, DataError, MarkovModel, ScenarioError, TimeVaryingModel
+from dphmm.scenario import (
+    Clock,
+    Journal,
+    Policy,
+    Row,
+    Scenario,
+    Settings,
+    States,
+    as_text,
+    read_model,
+    read_trips,
+    whole_file,
+    write_model,
+)
+from dphmm.scenario.checking import check_steps
+from dphmm.scenario.clock import Slots
+from dphmm.scenario.designing import find_epsilon, find_radius
+from dphmm.scenario.journal import Record
+from tests import paper
+from tests.scenarios import LABELS, paper_scenario, scenarios
+
+# Paper
+
+
+def test_checking_the_running_example_finds_who_is_exposed_when() -> None:
+    steps = list(check_steps(paper_scenario(), 10))
+    assert [step.exposed_before for step in steps[:2]] == [(LABELS[4],), (LABELS[2],)]
+    assert all(not step.exposed and step.least_protection >= 2 for step in steps)
+    assert steps[1].added == ((LABELS[2], LABELS[4]),)
+    # The possible set of step 2 is that of Example 5.3, whose repair by error is known.
+    assert steps[1].volume == paper.REPAIRED_AREA[4]
+    assert steps[-1].lasts
+
+
+def test_without_repair_the_exposed_stay_exposed() -> None:
+    steps = list(check_steps(paper_scenario(repair=None), 2))
+    assert [step.exposed for step in steps] == [(LABELS[4],), (LABELS[2],)]
+    assert all(step.added == () for step in steps)
+
+
+def test_a_scenario_has_the_policy_of_all_its_parts(tmp_path: Path) -> None:
+    policy = Policy(category="category", distance=Fraction(3, 2), edges="edges.csv")
+    scenario = replace(paper_scenario(policy=policy), edges=((LABELS[0], LABELS[4]),))
+    scenario.save(tmp_path / "a.toml")
+    edges = Scenario.load(tmp_path / "a.toml").policy.edges.tolist()
+    near = [
+        [a, b]
+        for a in range(6)
+        for b in range(a + 1, 6)
+        if np.hypot(*np.subtract(paper.VALUES[a], paper.VALUES[b])) <= 1.5
+        or paper.CATEGORIES[a] == paper.CATEGORIES[b]
+    ]
+    assert edges == sorted([*near, [0, 4]])
+
+
+# Laws
+
+
+@given(scenarios())
+def test_a_scenario_saved_and_loaded_is_the_same(scenario: Scenario) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "any.toml"
+        scenario.save(path)
+        loaded = Scenario.load(path)
+        assert loaded.settings == scenario.settings
+        assert loaded.labels == scenario.labels
+        assert loaded.law == scenario.law
+        assert loaded.source == scenario.source
+        text = path.read_text()
+        loaded.save(path)
+        assert path.read_text() == text
+
+
+@given(st.fractions())
+def test_a_number_is_written_so_that_it_reads_back(number: Fraction) -> None:
+    assert Fraction(as_text(number)) == number
+
+
+labels = st.text(min_size=1).map(str.strip).filter(lambda text: text and "\0" not in text)
+
+
+@given(st.lists(st.tuples(labels, st.floats(-1e300, 1e300), labels), min_size=1, max_size=6))
+def test_states_are_written_so_that_they_read_back(rows: list[tuple[str, float, str]]) -> None:
+    unique = {label: (number, text) for label, number, text in rows}
+    states = States(
+        tuple(unique),
+        {"x": np.array([number for number, _ in unique.values()]), "y": np.zeros(len(unique))},
+        {"kind": tuple(f"kind {text}" for _, text in unique.values())},
+    )
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "states.csv"
+        states.write(path)
+        back = States.read(path)
+    assert back.labels == states.labels
+    assert back.texts == states.texts
+    np.testing.assert_array_equal(back.values(("x", "y")), states.values(("x", "y")))
+
+
+@given(
+    st.lists(
+        st.lists(st.floats(0, 1e6), min_size=3, max_size=3), min_size=3, max_size=3
+    ),
+    st.sampled_from([None, (0,), (1, 0), (0, 0, 1)]),
+    st.text(),
+)  # fmt: skip
+def test_a_model_is_written_so_that_it_reads_back_to_the_last_bit(
+    counts: list[list[float]], schedule: tuple[int, ...] | None, source: str
+) -> None:
+    plain = MarkovModel.from_counts(counts, smoothing=0.1)
+    models = [plain, MarkovModel.from_counts(np.eye(3))]
+    model = plain if schedule is None else TimeVaryingModel(models[: max(schedule) + 1], schedule)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        write_model(path, model, source)
+        first = path.read_bytes()
+        back = read_model(path)
+        write_model(path, back.model, back.source)
+        assert path.read_bytes() == first
+    assert back.source == source
+    for time in range(4):
+        mine, theirs = model.at(time).transition, back.model.at(time).transition
+        assert mine.data.tobytes() == theirs.data.tobytes()
+        assert sparse.csr_array(mine != theirs).nnz == 0
+
+
+records = st.builds(
+    Record,
+    person=st.text(),
+    time=st.text(),
+    slot=st.integers(),
+    step=st.integers(1),
+    scenario=st.text(),
+    law=st.text(),
+    query=st.text(),
+    epsilon=st.fractions(Fraction(1, 1000), 100),
+    constrained=st.one_of(st.just(inf), st.fractions(0, 100)),
+    answer=st.lists(st.integers(-(2**80), 2**80)).map(tuple),
+)
+
+
+@given(records)
+def test_a_record_is_one_line_that_reads_back(record: Record) -> None:
+    line = record.to_line()
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert Record.from_line(line) == record
+
+
+@given(st.lists(records, unique_by=lambda record: record.step, max_size=5))
+def test_a_ledger_on_disk_holds_what_was_added(given_records: list[Record]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger"
+        with Journal(path) as journal:
+            journal.add(given_records[:2])
+            journal.add(given_records[2:])
+        with Journal(path) as journal:
+            back = [record for person in journal.people for record in journal.of(person)]
+            spent = sum(
+                (journal.ledger(person, None).spent for person in journal.people), Fraction(0)
+            )
+    assert sorted(back, key=lambda r: r.step) == sorted(given_records, key=lambda r: r.step)
+    assert spent == sum((record.epsilon for record in given_records), Fraction(0))
+
+
+@given(st.integers(-(10**10), 10**10), st.integers(-14 * 60, 14 * 60), st.sampled_from([1, 7, 300]))
+def test_a_slot_depends_on_the_moment_and_not_on_its_zone(
+    seconds: int, offset: int, size: int
+) -> None:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    local = moment.astimezone(timezone(timedelta(minutes=offset)))
+    slots = [Slots(Clock(f"{size} s"), "a").of(time.isoformat(), 1) for time in (moment, local)]
+    assert slots == [seconds // size] * 2
+
+
+def test_the_clocks_of_a_place_may_change() -> None:
+    clock = Clock("1 h", zone="Europe/Berlin")
+    slots = Slots(clock, "a")
+    # The last Sunday of March 2024 had no hour from 2 to 3.
+    before, after = (slots.of(f"2024-03-31T0{hour}:30:00", 1) for hour in (1, 3))
+    assert after - before == 1
+    assert Slots(clock, "a").of("2024-03-31T01:30:00+01:00", 1) == before
+
+
+@pytest.mark.parametrize("step", ["5 min", "5min", "300 s", "300 seconds"])
+def test_a_step_may_be_written_in_many_ways(step: str) -> None:
+    assert Slots(Clock(step), "a").of("1970-01-01T00:15:00Z", 1) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"step": 0}, {"step": True}, {"step": "5 moons"}, {"zone": "Mars/Olympus"},
+              {"origin": "noon"}]
+)  # fmt: skip
+def test_a_clock_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ArgumentError, match="must"):
+        Clock(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_model_that_changes_with_time_follows_the_clock() -> None:
+    models = [MarkovModel(np.roll(np.eye(6), shift, axis=1)) for shift in range(3)]
+    origin = 13
+    clock = Clock(step=2, origin=origin)
+    scenario = replace(
+        paper_scenario(clock=clock, policy=Policy(complete=True)),
+        base_model=TimeVaryingModel(models),
+    )
+    for time in range(1, 8):
+        slot = (origin + 2 * time) // 2
+        assert scenario.model.at(time) is models[slot % 3]
+    with pytest.raises(ScenarioError, match=r"time\.origin must be given"):
+        _ = replace(scenario, settings=replace(scenario.settings, clock=Clock())).model
+
+
+def test_the_law_changes_with_all_that_decides_an_answer() -> None:
+    changes: list[dict[str, object]] = [
+        {}, {"policy": Policy(complete=True)}, {"mechanism": "laplace"}, {"shape": "enlarged"},
+        {"repair": "nearest"}, {"full_rank": False}, {"delta": 0.1}, {"start": "uniform"},
+        {"step": Fraction(1, 2)}, {"clock": Clock(2)},
+    ]  # fmt: skip
+    laws = [paper_scenario(**change).law for change in changes]
+    other = replace(paper_scenario(), base_model=MarkovModel(np.full((6, 6), 1 / 6)))
+    assert len({*laws, other.law}) == len(laws) + 1
+    same = paper_scenario(epsilon=Fraction(2), limit=Fraction(9)).law
+    assert same == laws[0], "prices may change from run to run"
+
+
+def test_a_row_does_not_show_where_somebody_was() -> None:
+    assert "77" not in repr(Row(1, "ann", "5", 5, 77))
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(TypeError), whole_file(path) as out:
+        out.writelines([b"new", "text"])  # type: ignore[list-item]
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# Oracle
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=1, max_size=9, unique=True
+    ),
+    st.tuples(st.floats(-200, 200), st.floats(-200, 200)),
+)
+def test_the_nearest_state_is_the_nearest(
+    places: list[tuple[int, int]], place: tuple[float, float]
+) -> None:
+    states = States.on_plane(places)
+    chosen = int(states.nearest([place])[0])
+    distances = np.hypot(*(np.array(places, dtype=np.float64) - place).T)
+    np.testing.assert_allclose(distances[chosen], distances.min(), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("place", [(1e308, 1e308), (-1e308, 0.0), (float(2**62), 1.0)])
+def test_the_farthest_place_has_a_nearest_state(place: tuple[float, float]) -> None:
+    assert 0 <= States.on_plane([[0, 0], [1, 1]]).nearest([place])[0] < 2
+
+
+def test_places_on_earth_are_found_and_given_back() -> None:
+    pytest.importorskip("pyproj")
+    latitude, longitude = np.array([48.1, 48.2, 48.1]), np.array([11.5, 11.5, 11.7])
+    states = States(("a", "b", "c"), {"latitude": latitude, "longitude": longitude})
+    settings = Settings("earth", Fraction(1), policy=Policy(complete=True))
+    scenario = Scenario(settings, states, MarkovModel(np.full((3, 3), 1 / 3)))
+    assert scenario.query.dimension == 2
+    assert scenario.states.nearest([[48.19, 11.51], [1e300, -1e300], [-90, 0]]).shape == (3,)
+    assert scenario.state_of([48.19, 11.51]) == 1
+    points = scenario.query.points
+    places = scenario.in_places(scenario.query.in_units(points))
+    np.testing.assert_array_equal(scenario.on_lattice(places), points)
+    np.testing.assert_allclose(places, np.stack([latitude, longitude], axis=1), atol=1e-5)
+
+
+def test_a_person_without_a_name_of_their_own_is_the_one_given() -> None:
+    rows = read_trips(["time;x;y\n", "3;0;0\n"], paper_scenario().states, Clock(), person="ann")
+    assert [(row.person, row.slot) for row in rows] == [("ann", 3)]
+
+
+def test_reading_stops_at_the_row_that_is_wrong() -> None:
+    lines = iter(["person,time,state\n", f"a,1,{LABELS[0]}\n", "a,2,nowhere\n", "a,3,x\n"])
+    rows = read_trips(lines, paper_scenario().states, Clock())
+    assert next(rows).slot == 1
+    with pytest.raises(DataError, match="standard input:3: state must"):
+        next(rows)
+    assert next(lines) == "a,3,x\n", "nothing is read ahead"
+
+
+# The design
+
+
+def worst_of(scenario: Scenario) -> tuple[float, int]:
+    steps = list(check_steps(scenario, 6))
+    return max(step.error for step in steps), min(step.least_protection for step in steps)
+
+
+@pytest.mark.parametrize("error", ["1", "2.5", "10"])
+def test_the_epsilon_found_is_the_smallest_in_thousandths(error: str) -> None:
+    found = find_epsilon(paper_scenario(), error, steps=6)
+    assert found is not None
+    assert worst_of(paper_scenario(epsilon=found.value)) == (found.error, found.protection)
+    assert found.error <= float(error)
+    assert worst_of(paper_scenario(epsilon=found.value - Fraction(1, 1000)))[0] > float(error)
+
+
+@pytest.mark.parametrize("protection", [2, 3, 4])
+def test_the_radius_found_protects_and_a_step_less_does_not(protection: int) -> None:
+    def at(radius: Fraction) -> tuple[float, int]:
+        policy = Policy(category="category", distance=radius)
+        return worst_of(paper_scenario(policy=policy))
+
+    found = find_radius(paper_scenario(), protection=protection, steps=6)
+    if found is None:
+        assert at(Fraction(10))[1] < protection
+        return
+    assert at(found.value) == (found.error, found.protection)
+    assert found.protection >= protection
+    assert found.value == 0 or at(found.value - 1)[1] < protection
+
+
+def test_a_wish_that_nothing_meets_has_no_design() -> None:
+    assert find_radius(paper_scenario(), protection=7, steps=3) is None
+    assert find_radius(paper_scenario(), error="0.001", steps=3) is None
+    with pytest.raises(ArgumentError, match="must be positive"):
+        find_epsilon(paper_scenario(), 0)
