@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from dphmm.errors import DataError, require
-from dphmm.randomness import KEY_BYTES
+from dphmm.errors import require
+from dphmm.scenario.keys import read_key
 
 __all__ = ["column_option", "columns_from", "json_option", "print_json", "progress", "read_key"]
 
@@ -58,24 +55,3 @@ def progress(items: Iterable[Item], *, total: int | None = None, what: str = "")
         return
     tqdm = require("tqdm", "cli").tqdm
     yield from tqdm(items, total=total, desc=what, delay=2, leave=False, file=sys.stderr)
-
-
-def read_key(path: str | Path) -> bytes:
-    """The secret key of a file that only its owner can read."""
-    try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            key = file.read(KEY_BYTES + 1)
-    except OSError as fault:
-        raise DataError(f"{path}: key must be readable, got: {fault.strerror}") from None
-    if not stat.S_ISREG(mode):
-        raise DataError(f"{path}: key must be a file, got something else")
-    if mode & 0o077:
-        raise DataError(f"{path}: key must be closed to others; run: chmod 600 {path}")
-    if len(key) != KEY_BYTES:
-        size = f"{len(key)}" if len(key) < KEY_BYTES else "more"
-        raise DataError(
-            f"{path}: key must be {KEY_BYTES} bytes, got {size}; "
-            f"make one with: (umask 077; head -c {KEY_BYTES} /dev/urandom > {path})"
-        )
-    return key
