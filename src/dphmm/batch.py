@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from math import lcm
 from typing import cast
 
 import numpy as np
@@ -26,7 +25,7 @@ from dphmm.advance import conditioned
 from dphmm.belief import Belief, Start
 from dphmm.errors import ArgumentError, BudgetError
 from dphmm.fan import fan_of
-from dphmm.ledger import Entry, Ledger, as_epsilon
+from dphmm.ledger import Entry, Ledger, Spent, as_epsilon
 from dphmm.markov import Chain, MarkovModel
 from dphmm.mechanisms import Mechanism, lattice_vector
 from dphmm.plan import Plan, Protected
@@ -121,7 +120,7 @@ class Batch:
         self._names = [person.encode() for person in people]
         self._randomness: Randomness = randomness_for(key, experiment_rng)
         self._earlier = earlier
-        self._spent = _Spent(len(people))
+        self._spent = Spent(len(people))
         for person, ledger in enumerate(earlier or ()):
             self._spent.add(np.array([person]), ledger.spent)
         self._charges: list[Charge] = []
@@ -448,27 +447,3 @@ def _moved(
     )
     np.exp(logs, out=logs)
     return after, kernels.crowd.settle(after, logs)
-
-
-class _Spent:
-    """What each person has spent, as whole multiples of one common fraction."""
-
-    def __init__(self, people: int) -> None:
-        self._units = np.zeros(people, dtype=object)
-        self._denominator = 1
-
-    def add(self, people: IntArray, price: Fraction) -> None:
-        units = self.scaled(price)
-        self._units[people] += units
-
-    def after(self, price: Fraction) -> ObjectArray:
-        units = self.scaled(price)
-        return self._units + units
-
-    def scaled(self, price: Fraction) -> int:
-        """A price in units, after making the unit small enough for it."""
-        wanted = lcm(self._denominator, price.denominator)
-        if wanted != self._denominator:
-            self._units *= wanted // self._denominator
-            self._denominator = wanted
-        return int(price * self._denominator)

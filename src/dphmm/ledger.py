@@ -11,14 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import floor, inf, isfinite
+from math import floor, inf, isfinite, lcm
 
 import numpy as np
 
+from dphmm._types import IntArray, ObjectArray
 from dphmm.errors import ArgumentError, BudgetError
 from dphmm.query import Exact, exact
 
-__all__ = ["Entry", "Ledger", "as_epsilon"]
+__all__ = ["Entry", "Ledger", "Spent", "as_epsilon"]
 
 
 def as_epsilon(epsilon: Exact) -> Fraction:
@@ -136,3 +137,29 @@ class Ledger:
     def __repr__(self) -> str:
         limit = "no limit" if self.limit is None else f"limit {float(self.limit):g}"
         return f"Ledger({len(self._entries)} entries, {float(self._spent):g} spent, {limit})"
+
+
+class Spent:
+    """What each person has spent, as whole multiples of one common fraction."""
+
+    def __init__(self, people: int) -> None:
+        self._units = np.zeros(people, dtype=object)
+        self._denominator = 1
+
+    def add(self, people: IntArray, price: Fraction) -> None:
+        """Charge some people."""
+        units = self.scaled(price)
+        self._units[people] += units
+
+    def after(self, price: Fraction) -> ObjectArray:
+        """What everybody would have spent after one more release, in units."""
+        units = self.scaled(price)
+        return self._units + units
+
+    def scaled(self, price: Fraction) -> int:
+        """A price in units, after making the unit small enough for it."""
+        wanted = lcm(self._denominator, price.denominator)
+        if wanted != self._denominator:
+            self._units *= wanted // self._denominator
+            self._denominator = wanted
+        return int(price * self._denominator)
