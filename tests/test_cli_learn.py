@@ -1,0 +1,200 @@
+"""`dphmm learn`, `check` and `design`: what they print, write and exit with."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from dphmm import MarkovModel, TimeVaryingModel
+from dphmm.scenario import PUBLIC_SOURCE, Clock, Policy, Scenario, read_model
+from dphmm.scenario.checking import check_steps
+from tests.scenarios import LABELS, MARK, is_one_line, run, scenarios, trips, written
+
+WALK = (("ann", 1, 2), ("ann", 2, 4), ("ann", 3, 5), ("bob", 1, 3), ("bob", 3, 5), ("bob", 4, 6))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    written(tmp_path)
+    (tmp_path / "trips.csv").write_text(trips(*WALK))
+    (tmp_path / "moves.csv").write_text(f"a,b\n{LABELS[1]},{LABELS[3]}\n{LABELS[3]},{LABELS[4]}\n")
+    return tmp_path
+
+
+def learn(folder: Path, *options: object) -> tuple[MarkovModel | TimeVaryingModel, str]:
+    out = folder / "learned.npz"
+    arguments = ("learn", folder / "trips.csv", "--states", folder / "states.csv", "-o", out)
+    result = run(*arguments, *options)
+    assert result.exit_code == 0, result.stderr
+    assert MARK not in result.output
+    learned = read_model(out)
+    assert isinstance(learned.model, (MarkovModel, TimeVaryingModel))
+    return learned.model, learned.source
+
+
+# Paper
+
+
+def test_check_prints_who_is_exposed_when_and_what_repair_adds(folder: Path) -> None:
+    result = run("check", folder / "paper.toml")
+    assert result.exit_code == 0
+    assert f"exposed without repair: {LABELS[4]}" in result.stdout
+    assert f"linked by repair: {LABELS[2]} - {LABELS[4]}" in result.stdout
+    assert "factor exp(1)" in result.stdout
+    assert "Nobody is exposed." in result.stdout
+
+
+def test_check_says_no_when_somebody_stays_exposed(tmp_path: Path) -> None:
+    path = written(tmp_path, repair=None)
+    result = run("check", path, "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["exposed"] is True
+    assert report["steps"][0]["exposed"] == [LABELS[4]]
+    assert run("check", path).exit_code == 1
+
+
+def test_raw_counts_say_so(folder: Path) -> None:
+    model, source = learn(folder)
+    assert source == PUBLIC_SOURCE
+    transition = model.at(1).transition.toarray()
+    assert transition[1, 3] == transition[3, 4] == transition[4, 5] == 1
+    assert transition[2, 4] == 0, "the step between them is missing"
+
+
+def test_private_counts_say_so_and_keep_the_given_support(folder: Path) -> None:
+    model, source = learn(folder, "--epsilon", "0.5", "--moves", folder / "moves.csv",
+                          "--max-moves", 3)  # fmt: skip
+    assert source.startswith("private, epsilon=0.5")
+    possible = model.at(1).transition.toarray() > 0
+    expected = np.eye(6, dtype=bool)
+    for a, b in ((1, 3), (3, 4)):
+        expected[a, b] = expected[b, a] = True
+    np.testing.assert_array_equal(possible, expected)
+
+
+def test_the_support_may_be_a_radius(folder: Path) -> None:
+    model, _ = learn(folder, "--epsilon", 1, "--radius", 1.5)
+    places = np.array([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]], dtype=np.float64)
+    near = np.hypot(*(places[:, None] - places[None, :]).T) <= 1.5
+    np.testing.assert_array_equal(model.at(1).transition.toarray() > 0, near)
+
+
+def test_private_learning_without_a_public_support_is_refused(folder: Path) -> None:
+    out = folder / "learned.npz"
+    result = run("learn", folder / "trips.csv", "--states", folder / "states.csv", "-o", out,
+                 "--epsilon", 1)  # fmt: skip
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert not out.exists()
+
+
+def test_a_model_for_every_hour_is_learned_and_used(folder: Path) -> None:
+    model, _ = learn(folder, "--slots", 2, "--smoothing", 1, "--radius", 9)
+    assert isinstance(model, TimeVaryingModel)
+    path = written(folder, clock=Clock(1, origin=0), model="other.npz")
+    (folder / "other.npz").write_bytes((folder / "learned.npz").read_bytes())
+    assert run("check", path).exit_code == 0
+    assert run("release", path, folder / "trips.csv").exit_code == 0
+
+
+def test_releases_teach_a_model_without_further_cost(folder: Path) -> None:
+    released = folder / "released.csv"
+    assert (
+        run("release", folder / "paper.toml", folder / "trips.csv", "-o", released).exit_code == 0
+    )
+    ledger = (folder / "paper.ledger.jsonl").read_bytes()
+    out = folder / "better.npz"
+    result = run("learn", released, "--from-releases", folder / "paper.toml", "-o", out, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "no further cost" in json.loads(result.stdout)["source"]
+    assert (folder / "paper.ledger.jsonl").read_bytes() == ledger
+    assert read_model(out).model.n_states == 6
+    released.write_text(released.read_text() + "ann,2,0,0,0,0,1\n")
+    bad = run("learn", released, "--from-releases", folder / "paper.toml", "-o", out)
+    assert bad.exit_code == 2
+    assert is_one_line(bad.stderr)
+
+
+def test_design_finds_an_epsilon_and_a_radius(folder: Path) -> None:
+    found = run("design", folder / "paper.toml", "--find", "epsilon", "--error", 2, "--json")
+    assert found.exit_code == 0, found.stderr
+    assert json.loads(found.stdout)["gives"]["error"] <= 2
+    plain = run("design", folder / "paper.toml", "--find", "radius", "--protection", 3)
+    assert plain.exit_code == 0
+    assert plain.stdout.startswith("policy.distance = ")
+    none = run("design", folder / "paper.toml", "--find", "radius", "--protection", 99)
+    assert (none.exit_code, none.stdout) == (1, "No radius meets the wish.\n")
+    wrong = run("design", folder / "paper.toml", "--find", "epsilon", "--protection", 3)
+    assert wrong.exit_code == 2
+    assert is_one_line(wrong.stderr)
+
+
+@pytest.mark.parametrize("command", ["", "learn", "check", "design", "release"])
+def test_help_has_an_example(command: str) -> None:
+    result = run(*([command] if command else []), "--help")
+    assert result.exit_code == 0
+    assert "Example:" in result.stdout or not command
+
+
+# Laws
+
+
+@settings(max_examples=20)
+@given(scenario=scenarios())
+def test_check_of_any_scenario_agrees_with_its_exit_code(scenario: Scenario) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "any.toml"
+        scenario.save(path)
+        result = run("check", path, "--steps", 4, "--json")
+        assert result.exit_code in (0, 1), result.stderr
+        report = json.loads(result.stdout)
+        steps = list(check_steps(scenario, 4))
+        assert [step["possible"] for step in report["steps"]] == [step.possible for step in steps]
+        assert result.exit_code == any(step.exposed for step in steps) == report["exposed"]
+        if scenario.settings.repair is not None:
+            assert all(step.possible == 1 or not step.exposed for step in steps)
+        assert run("check", path, "--steps", 4).exit_code == result.exit_code
+
+
+@settings(max_examples=20)
+@given(scenario=scenarios())
+def test_a_model_learned_for_any_states_fits_their_scenario(scenario: Scenario) -> None:
+    n_states = len(scenario.states)
+    rows = [("ann", step, 1 + step % n_states) for step in range(12)]
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        scenario.save(folder / "any.toml")
+        (folder / "trips.csv").write_text(trips(*rows))
+        arguments = ("learn", folder / "trips.csv", "--states", folder / "states.csv",
+                     "-o", folder / "model.npz")  # fmt: skip
+        for options in ((), ("--epsilon", "1/3", "--radius", 100, "--max-moves", 4)):
+            result = run(*arguments, *options)
+            assert result.exit_code == 0, result.stderr
+            assert run("check", folder / "any.toml").exit_code in (0, 1)
+
+
+# Oracle
+
+
+def test_a_policy_of_distance_is_what_design_searched(tmp_path: Path) -> None:
+    path = written(tmp_path, policy=Policy(distance=Fraction(1)))
+    found = json.loads(run("design", path, "--find", "radius", "--protection", 3, "--json").stdout)
+    path = written(tmp_path, policy=Policy(distance=Fraction(found["radius"])))
+    steps = json.loads(run("check", path, "--json").stdout)["steps"]
+    assert min(step["least_protection"] for step in steps) == found["gives"]["protection"] >= 3
+    assert max(step["error"] for step in steps) == found["gives"]["error"]
+
+
+def test_the_header_of_a_release_is_readable_by_anything(folder: Path) -> None:
+    result = run("release", folder / "paper.toml", folder / "trips.csv")
+    rows = list(csv.reader(io.StringIO(result.stdout)))
+    assert {len(row) for row in rows} == {7}
