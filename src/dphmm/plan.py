@@ -138,6 +138,7 @@ class Plan:
         self.partners = partners
         self._body = body_for(mechanism, shape)
         self._met: OrderedDict[bytes, Protected] = OrderedDict()
+        self._latest: Protected | None = None
         self._noises: dict[bytes, Noise] = {}
 
     def for_query(self, query: Query) -> Plan:
@@ -154,15 +155,18 @@ class Plan:
 
     def at(self, possible: Mask) -> Protected:
         """What protects the states of a possible set."""
+        latest = self._latest
+        if latest is not None and latest.possible is possible:
+            return latest
         name = possible.tobytes()
         if name in self._met:
             self._met.move_to_end(name)
-            return self._met[name]
-        step = self._protected(possible)
-        self._met[name] = step
-        if len(self._met) > REMEMBERED:
-            self._met.popitem(last=False)
-        return step
+        else:
+            self._met[name] = self._protected(possible)
+            if len(self._met) > REMEMBERED:
+                self._met.popitem(last=False)
+        self._latest = self._met[name]
+        return self._latest
 
     def _protected(self, possible: Mask) -> Protected:
         alive, connected = self._differences.alive(possible)

@@ -32,23 +32,24 @@ def step(
     scaled, levels = wide[0], wide[1]
     for row in range(result.shape[1]):
         first, last = indptr[row], indptr[row + 1]
-        # Neighbours are mostly at one level, so that is tried first.
-        base = levels[indices[first]] if first < last else np.inf
-        total = 0.0
-        for entry in range(first, last):
-            column = indices[entry]
-            if levels[column] != base:
-                total = 0.0
-                break
+        # Neighbours are mostly at one level, and then a plain sum is right.
+        base, deepest, total = np.inf, -np.inf, 0.0
+        for entry in range(np.uint32(first), np.uint32(last)):
+            # Unsigned, so that numba does not look for negative numbers.
+            column = np.uint32(indices[entry])
+            level = levels[column]
+            base = min(base, level)
+            deepest = max(deepest, level)
             total += data[entry] * scaled[column]
-        if total < LOW:
-            base, total = mixed(first, last, indices, data, scaled, levels)
+        if base != deepest or total < LOW:
+            base, total = mixed(base, first, last, indices, data, scaled, levels)
         result[0, row] = total
         result[1, row] = base
 
 
 @njit(cache=True)
 def mixed(
+    base: float,
     first: int,
     last: int,
     indices: IntArray,
@@ -56,10 +57,7 @@ def mixed(
     scaled: FloatArray,
     levels: FloatArray,
 ) -> tuple[float, float]:
-    """The level and the sum of one row whose terms are at several levels."""
-    base = np.inf
-    for entry in range(first, last):
-        base = min(base, levels[indices[entry]])
+    """The level and the sum of one row whose terms are at several levels, `base` the least."""
     while base < np.inf:
         total = 0.0
         for entry in range(first, last):
@@ -100,11 +98,18 @@ def normalise(wide: FloatArray, probabilities: FloatArray) -> tuple[float, float
     Gives the log of the sum, and the least number written for a possible state (zero if one
     is too small to write).
     """
+    base = np.inf
+    for state in range(wide.shape[1]):
+        if wide[1, state] < np.inf:
+            wide[0, state], wide[1, state] = in_range(wide[0, state], wide[1, state])
+            base = min(base, wide[1, state])
+    return divide(wide, base, probabilities)
+
+
+@njit(cache=True)
+def divide(wide: FloatArray, base: float, probabilities: FloatArray) -> tuple[float, float]:
+    """`normalise` for wide numbers that are in range already, with their least level."""
     scaled, levels = wide[0], wide[1]
-    for state in range(scaled.size):
-        if levels[state] < np.inf:
-            scaled[state], levels[state] = in_range(scaled[state], levels[state])
-    base = levels.min()
     total = 0.0
     for state in range(scaled.size):
         below = levels[state] - base

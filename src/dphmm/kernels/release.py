@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
-from dphmm.kernels.chain import normalise, step
+from dphmm.kernels.chain import divide, in_range, step
 
 LEVEL = 512 * np.log(2.0)
 
@@ -60,8 +60,9 @@ def weigh(
     """The predicted probabilities, and the exponents of the answer."""
     for state in range(len(after)):
         total = 0.0
-        for entry in range(indptr[state], indptr[state + 1]):
-            total += data[entry] * before[indices[entry]]
+        for entry in range(np.uint32(indptr[state]), np.uint32(indptr[state + 1])):
+            # Unsigned, so that numba does not look for negative numbers.
+            total += data[entry] * before[np.uint32(indices[entry])]
         after[state] = total
     exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
 
@@ -102,8 +103,8 @@ def weigh_wide(
     step(indptr, indices, data, before, after)
     exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
     for state in range(len(logs)):
-        levels = np.floor(-logs[state] / LEVEL)
-        if levels > 0.0:
+        if logs[state] < -LEVEL:
+            levels = np.floor(-logs[state] / LEVEL)
             after[1, state] += levels
             logs[state] += levels * LEVEL
 
@@ -111,7 +112,12 @@ def weigh_wide(
 @njit(cache=True)
 def settle_wide(after: FloatArray, factors: FloatArray, probabilities: FloatArray) -> float:
     """`settle` for one belief in wide numbers; gives the least probability written."""
+    base = np.inf
     for state in range(len(factors)):
-        after[0, state] *= factors[state]
-    _, least = normalise(after, probabilities)
+        if after[1, state] < np.inf:
+            value, level = in_range(after[0, state] * factors[state], after[1, state])
+            after[0, state] = value
+            after[1, state] = level
+            base = min(base, level)
+    _, least = divide(after, base, probabilities)
     return least

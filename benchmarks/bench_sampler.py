@@ -1,0 +1,104 @@
+"""The exact sampler in bulk, beside OpenDP's and diffprivlib's noise."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from types import ModuleType
+
+import numba
+import numpy as np
+
+from benchmarks import Figure
+from benchmarks.worlds import distance_policy, fastest, lazy_grid
+from dphmm import Mechanism, SensitivityHull, sensitivity_hull
+from dphmm.randomness import KeyedRandomness, Randomness, SecureRandomness
+
+DRAWS = 50_000
+
+
+def mechanism() -> Mechanism:
+    """One kilometre around a cell of the Beijing grid, at epsilon 1."""
+    _, query = lazy_grid(1_369)
+    return Mechanism(query, sensitivity_hull(query, distance_policy(query)), Fraction(1))
+
+
+def bulk(noise: Mechanism, randomness: Randomness) -> float:
+    """Seconds an answer of many answers on one core."""
+    names = [b"%d" % number for number in range(DRAWS)]
+    states = np.zeros(DRAWS, dtype=np.int64)
+
+    def work() -> None:
+        noise.sample_many(states, randomness, names)
+
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    (seconds,) = fastest(work, repeats=7)
+    numba.set_num_threads(threads)
+    return seconds / DRAWS
+
+
+def opendp_laplace(size: int, scale: float) -> float:
+    """Seconds of OpenDP's discrete Laplace for so many two-dimensional answers."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    measurement = dp.m.make_laplace(*space, scale=scale)
+    values = [0] * (2 * size)
+    (seconds,) = fastest(lambda: measurement(values), repeats=5)
+    return seconds / size
+
+
+def diffprivlib_laplace(scale: float) -> float:
+    """Seconds of two of diffprivlib's Laplace numbers, which have no bulk call."""
+    # Its package imports scikit-learn's models; only the mechanisms are wanted here.
+    sys.modules.setdefault("diffprivlib.models", ModuleType("diffprivlib.models"))
+    from diffprivlib.mechanisms import Laplace
+
+    noise = Laplace(epsilon=1.0, sensitivity=scale)
+    (seconds,) = fastest(lambda: (noise.randomise(0.0), noise.randomise(0.0)), inner=500)
+    return seconds
+
+
+def run() -> list[Figure]:
+    noise = mechanism()
+    scale = float(noise.body.l1_sensitivity)
+    secure, keyed = bulk(noise, SecureRandomness()), bulk(noise, KeyedRandomness(bytes(32)))
+    opendp, opendp_one = opendp_laplace(DRAWS, scale), opendp_laplace(1, scale)
+    ours_one, diffprivlib = (
+        fastest(lambda: noise.sample(0), inner=500)[0],
+        diffprivlib_laplace(scale),
+    )
+    figures = [
+        Figure("answers a second, secure, one core", 1 / secure, "1/s", target="value >= 500000"),
+        Figure("answers a second, keyed, one core", 1 / keyed, "1/s", target="value >= 200000"),
+        Figure(
+            "OpenDP discrete Laplace in the plane, bulk",
+            1e6 * opendp,
+            "us",
+            "ours, bulk",
+            opendp / secure,
+            "ratio >= 8",
+        ),
+        Figure("one call of OpenDP", 1e6 * opendp_one, "us", "one of ours", opendp_one / ours_one),
+        Figure(
+            "two calls of diffprivlib",
+            1e6 * diffprivlib,
+            "us",
+            "one of ours",
+            diffprivlib / ours_one,
+        ),
+    ]
+    rng = np.random.default_rng(0)
+    for dimension in (1, 2, 3, 4):
+        body = SensitivityHull.spanned_by(rng.integers(-500, 500, (3 * dimension, dimension)))
+        drawn = bulk(Mechanism(_origin(dimension), body, Fraction(1)), SecureRandomness())
+        figures.append(Figure(f"an answer in {dimension} dimensions, bulk", 1e6 * drawn, "us"))
+    return figures
+
+
+def _origin(dimension: int):  # type: ignore[no-untyped-def]
+    from dphmm import Query
+
+    return Query(np.zeros((1, dimension), dtype=int))
