@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
@@ -34,6 +35,7 @@ from dphmm.scenario.checking import check_steps
 from dphmm.scenario.clock import Slots
 from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.journal import Record
+from dphmm.scenario.settings import _KEYS
 from tests import paper
 from tests.scenarios import LABELS, paper_scenario, scenarios
 
@@ -243,6 +245,17 @@ def test_the_law_changes_with_all_that_decides_an_answer() -> None:
 
 def test_a_row_does_not_show_where_somebody_was() -> None:
     assert "77" not in repr(Row(1, "ann", "5", 5, 77))
+
+
+def test_the_file_of_the_docs_names_every_key(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "scenario.md").read_text()
+    block = page.split("```toml\n")[1].split("```")[0]
+    (tmp_path / "town.toml").write_text(block)
+    settings = Settings.read(tmp_path / "town.toml")
+    assert (settings.name, settings.limit, settings.policy.distance) == ("town", 20, 500)
+    assert settings.clock.origin is not None
+    written_keys = set(re.findall(r"^(\w+) =", block, re.MULTILINE))
+    assert written_keys == {key for keys in _KEYS.values() for key in keys} - set(_KEYS)
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
