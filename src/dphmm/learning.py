@@ -30,7 +30,10 @@ from dphmm.scenario.settings import as_text
 from dphmm.stream import Stream
 
 __all__ = [
+    "Bounds",
     "Moves",
+    "from_private_counts",
+    "from_public_counts",
     "learn_from_releases",
     "learn_private",
     "learn_public",
@@ -62,7 +65,19 @@ class Moves:
         next_to = np.flatnonzero(np.diff(when) == 1)
         return cls(where[next_to], where[next_to + 1], when[next_to + 1])
 
-    def _at(self, kept: IntArray) -> Moves:
+    @classmethod
+    def joined(cls, parts: Iterable[Moves]) -> Moves:
+        """The moves of some parts, one after the other."""
+        each = list(parts)
+        none = np.zeros(0, dtype=np.int64)
+        return cls(
+            np.concatenate([none, *(moves.sources for moves in each)]),
+            np.concatenate([none, *(moves.targets for moves in each)]),
+            np.concatenate([none, *(moves.slots for moves in each)]),
+        )
+
+    def at(self, kept: IntArray) -> Moves:
+        """Some of the moves."""
         return Moves(self.sources[kept], self.targets[kept], self.slots[kept])
 
 
@@ -105,6 +120,16 @@ def learn_public(
 ) -> LearnedModel:
     """The chain of raw counts; whoever uses it treats the counts, zeros included, as public."""
     counts = _counts(people, n_states, slots)
+    return from_public_counts(counts, smoothing=smoothing, support=support)
+
+
+def from_public_counts(
+    counts: Sequence[sparse.csr_array],
+    *,
+    smoothing: float = 0.0,
+    support: sparse.csr_array | None = None,
+) -> LearnedModel:
+    """The chain of counts that an engine has made, one matrix for each part of the cycle."""
     models = [MarkovModel.from_counts(c, smoothing=smoothing, support=support) for c in counts]
     return LearnedModel(_chain(models), PUBLIC_SOURCE)
 
@@ -129,22 +154,52 @@ def learn_private(
     K = [-max_moves, max_moves]. What follows (negative counts become zero, `prior` is added
     to each count, rows are normalised) looks at nothing else.
     """
+    bounds = Bounds(support, max_moves)
+    if bounds.n_states != n_states:
+        raise ArgumentError(
+            f"support must be {n_states} by {n_states}, got {sparse.csr_array(support).shape}"
+        )
+    counts = _counts(map(bounds.cut, people), n_states, slots)
+    return from_private_counts(counts, bounds, epsilon=epsilon, prior=prior, randomness=randomness)
+
+
+class Bounds:
+    """How much one person can count: moves of a support chosen without the data, so many."""
+
+    def __init__(self, support: sparse.csr_array, max_moves: int) -> None:
+        if isinstance(max_moves, bool) or not isinstance(max_moves, int) or max_moves < 1:
+            raise ArgumentError(f"max_moves must be a whole number from 1, got {max_moves!r}")
+        self.support = sparse.csr_array(support)
+        if self.support.shape[0] != self.support.shape[1]:
+            raise ArgumentError(f"support must be square, got {self.support.shape}")
+        self.support.sort_indices()
+        self.max_moves = max_moves
+        self.n_states = int(self.support.shape[0])
+        self.rows = np.repeat(np.arange(self.n_states), np.diff(self.support.indptr))
+        self._keys = self.rows * self.n_states + self.support.indices
+
+    def cut(self, moves: Moves) -> Moves:
+        """The moves of one person that count: a rule that sees only this person."""
+        return _bounded(moves, self._keys, self.n_states, self.max_moves)
+
+
+def from_private_counts(
+    exact: Sequence[sparse.csr_array],
+    bounds: Bounds,
+    *,
+    epsilon: Exact,
+    prior: float = 0.5,
+    randomness: Randomness | None = None,
+) -> LearnedModel:
+    """The chain of exact counts of bounded people, after noise on every cell of the support."""
     used = as_epsilon(epsilon)
-    if isinstance(max_moves, bool) or not isinstance(max_moves, int) or max_moves < 1:
-        raise ArgumentError(f"max_moves must be a whole number from 1, got {max_moves!r}")
     if not 0 < prior < np.inf:
         raise ArgumentError(f"prior must be positive and finite, got {prior!r}")
-    allowed = sparse.csr_array(support)
-    if allowed.shape != (n_states, n_states):
-        raise ArgumentError(f"support must be {n_states} by {n_states}, got {allowed.shape}")
-    allowed.sort_indices()
-    rows = np.repeat(np.arange(n_states), np.diff(allowed.indptr))
-    keys = rows * n_states + allowed.indices
-    bounded = (_bounded(moves, keys, n_states, max_moves) for moves in people)
+    allowed, max_moves = bounds.support, bounds.max_moves
     body = SensitivityHull.from_vertices([[max_moves]])
     models = []
-    for slot, exact_counts in enumerate(_counts(bounded, n_states, slots)):
-        counts = np.asarray(exact_counts[rows, allowed.indices]).ravel().astype(np.int64)
+    for slot, exact_counts in enumerate(exact):
+        counts = np.asarray(exact_counts[bounds.rows, allowed.indices]).ravel().astype(np.int64)
         noise = Mechanism(Query(counts), body, used)
         context = (b"learn", b"%d" % slot)
         noisy = [int(noise.sample(cell, randomness, context)[0]) for cell in range(len(counts))]
@@ -189,18 +244,15 @@ def _bounded(moves: Moves, keys: IntArray, n_states: int, max_moves: int) -> Mov
     inside = np.flatnonzero(keys[places] == wanted) if len(keys) else np.zeros(0, np.int64)
     if len(inside) > max_moves:
         inside = inside[np.arange(max_moves) * len(inside) // max_moves]
-    return moves._at(inside)
+    return moves.at(inside)
 
 
 def _counts(people: Iterable[Moves], n_states: int, slots: int) -> list[sparse.csr_array]:
     """The number of moves from each state to each other, for each part of the cycle."""
     if slots < 1:
         raise ArgumentError(f"slots must be at least 1, got {slots!r}")
-    each = list(people)
-    none = np.zeros(0, dtype=np.int64)
-    sources = np.concatenate([none, *(moves.sources for moves in each)])
-    targets = np.concatenate([none, *(moves.targets for moves in each)])
-    turns = np.concatenate([none, *(moves.slots for moves in each)]) % slots
+    moves = Moves.joined(people)
+    sources, targets, turns = moves.sources, moves.targets, moves.slots % slots
     counts = []
     for slot in range(slots):
         here = turns == slot
