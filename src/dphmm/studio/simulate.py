@@ -20,6 +20,7 @@ from dphmm.errors import BudgetError, MissingExtraError
 from dphmm.hull import sensitivity_hull
 from dphmm.policy import PolicyGraph
 from dphmm.protection import degree_of_protection, exposed
+from dphmm.scenario import as_text
 from dphmm.stream import Release, Stream
 from dphmm.studio.effects import exact_number, read_belief, read_epsilon, read_policy
 from dphmm.studio.reading import Fields
@@ -139,7 +140,7 @@ def _released(world: World, run: Run, path: IntArray, start: int, seed: int) -> 
     answers = np.array([step["answer"] for step in steps]).reshape(-1, world.query.dimension)
     estimates = np.array([step["estimate"] for step in steps]).reshape(answers.shape)
     return {
-        "epsilon": str(run.epsilon),
+        "epsilon": as_text(run.epsilon),
         "limit": None if run.limit is None else exact_number(run.limit),
         "spent": exact_number(stream.ledger.spent),
         "refused": refused,

@@ -118,7 +118,7 @@ export class Effects {
       h("tbody", {}, answer.candidates.map(({ state, area, error, outline, picked_by: picked }) => h("tr", {
         "data-state": this.name(state), ...hint(outline, [[answer.state, state]]) },
       h("th", { scope: "row" }, this.name(state)), h("td", {}, number(area)), h("td", {}, number(error)),
-      h("td", { className: "picks" }, picked.map((method) => h("span", { className: "pick" }, METHODS[method]))),
+      h("td", { className: "picks" }, picked.flatMap((method) => [h("span", { className: "pick" }, METHODS[method]), " "])),
       h("td", {}, h("button", { type: "button", className: "small",
         onclick: () => this.act.link(answer.state, state) }, "Link")))))) : null;
     fill(this.repairs,
