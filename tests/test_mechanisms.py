@@ -30,7 +30,7 @@ POLICY = PolicyGraph.by_category(paper.CATEGORIES)
 HULL = sensitivity_hull(QUERY, POLICY)
 
 DRAWS = 8_000
-MANY_DRAWS = 300_000
+MANY_DRAWS = 60_000
 # A right sampler falls below this for one seed in ten thousand, so over the thirty fixed
 # cases here the seed was a fair choice; the wrong samplers stay below it for every seed tried.
 RARE = 1e-4
