@@ -288,33 +288,12 @@ class Batch:
         used = states[people].astype(np.int64)
         outside = ~step.possible[used]
         used[outside] = self.query.nearest_states(used[outside], step.possible)
-        fan = fan_of(mechanism.body)
-        compiled = fan.compiled(mechanism.epsilon) if fan.cones else None
-        if compiled is None:
-            return self._draw_singly(mechanism, used, people, context)
         names = [self._names[person] for person in people]
-        words = self._randomness.many(names, (*context, *mechanism.law), used)
-        noise = np.empty((len(people), self.query.dimension), dtype=np.int64)
-        done = kernels.sampler.draw_many(words, *compiled, noise)
-        noise[~done] = 0
-        # Points and noise are below 2**62 each, so the sum never wraps.
-        lattice = lattice_vector(self.query.points[used] + noise)
-        if done.all():
-            return lattice
-        rest = np.flatnonzero(~done)
-        single = self._draw_singly(mechanism, used[rest], people[rest], context)
-        lattice = lattice.astype(np.promote_types(lattice.dtype, single.dtype), copy=False)
-        lattice[rest] = single
-        return lattice
-
-    def _draw_singly(
-        self, mechanism: Mechanism, used: IntArray, people: IntArray, context: tuple[bytes, ...]
-    ) -> ObjectArray:
-        answers = [
-            mechanism.sample(int(state), self._randomness, (self._names[person], *context))
-            for person, state in zip(people, used, strict=True)
-        ]
-        return lattice_vector(np.array(answers, dtype=object).reshape(-1, self.query.dimension))
+        noise = fan_of(mechanism.body).draw_many(
+            mechanism.epsilon, self._randomness, names, (*context, *mechanism.law), used
+        )
+        # Below 2**62 each, or Python integers: the sum never wraps.
+        return lattice_vector(self.query.points[used].astype(noise.dtype) + noise)
 
     def _charge(self, step: Protected, price: Fraction, people: IntArray, time: int) -> None:
         if len(people):

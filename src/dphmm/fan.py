@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dphmm import kernels
-from dphmm._types import FloatArray, ObjectArray
+from dphmm._types import FloatArray, IntArray, ObjectArray
 from dphmm.errors import GeometryError
 from dphmm.hull import SensitivityHull
 from dphmm.lattice import SAFE, adjugate, determinant, exact_product, hermite, largest
@@ -74,23 +74,24 @@ class Fan:
         source: Randomness,
         names: Sequence[bytes],
         shared: tuple[bytes, ...],
-        state: int,
+        states: IntArray,
     ) -> ObjectArray:
         """One noise vector for each name, as `draw` gives with the words of (name, *shared)."""
         noise = np.zeros((len(names), self.body.dimension), dtype=np.int64)
         if not self.cones:
             return noise
-        left, compiled = np.arange(len(names)), self.compiled(epsilon)
+        words, compiled = source.many(names, shared, states), self.compiled(epsilon)
+        left = np.arange(len(names))
         if compiled is not None:
-            words = source.many(names, shared, np.full(len(names), state))
             left = np.flatnonzero(~kernels.sampler.draw_many(words, *compiled, noise))
         if not len(left):
             return noise
-        wide = noise.astype(object)
-        for row in left.tolist():
-            words_of_row = source.words((names[row], *shared), state)
-            wide[row] = self.draw_with_integers(epsilon, words_of_row)
-        return wide
+        rest = [source.after(words[row], (names[row], *shared), int(states[row])) for row in left]
+        single = np.array([self.draw_with_integers(epsilon, more) for more in rest], dtype=object)
+        if largest(single) >= SAFE:
+            noise = noise.astype(object)
+        noise[left] = single
+        return noise
 
     def compiled(self, epsilon: Fraction) -> tuple[Any, ...] | None:
         """The arguments of the compiled sampler, or None if a product could pass 64 bits."""

@@ -116,7 +116,8 @@ class Mechanism:
         parts = [np.empty((0, self.query.dimension), dtype=np.int64)]
         for first in range(0, size, BLOCK):
             names = [b"%d" % number for number in range(first, min(first + BLOCK, size))]
-            noise = fan.draw_many(self.epsilon, source, names, self.law, int(state))
+            states = np.full(len(names), state)
+            noise = fan.draw_many(self.epsilon, source, names, self.law, states)
             parts.append(self.query.points[state].astype(noise.dtype) + noise)
         return lattice_vector(np.concatenate(parts))
 

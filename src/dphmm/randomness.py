@@ -87,19 +87,22 @@ class Randomness(ABC):
         ]
         return np.array(rows, dtype=np.uint64).reshape(len(rows), FIRST_WORDS)
 
+    def after(self, row: NDArray[np.uint64], context: tuple[bytes, ...], state: int) -> Words:
+        """All words of one answer again: a row of `many`, and what follows it.
+
+        A draw that the row cut short goes on with the words that it has read. With others in
+        their place long draws, which are the far ones, would be too rare. What follows is the
+        operating system's, unless a source can do as it would have done.
+        """
+        return _growing(row.astype("<u8").tobytes(), os.urandom)
+
 
 class SecureRandomness(Randomness):
     """The operating system's secure source: every call is independent of every other."""
 
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """Words that depend on nothing."""
-        held = bytearray()
-
-        def prefix(size: int) -> bytes:
-            held.extend(os.urandom(size - len(held)))
-            return bytes(held)
-
-        return Words(prefix)
+        return _growing(b"", os.urandom)
 
     def many(
         self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
@@ -126,6 +129,10 @@ class KeyedRandomness(Randomness):
         """The words of this question."""
         sponge = hashlib.shake_256(encoded((NOISE, self._key, *context, b"%d" % state)))
         return Words(sponge.digest)
+
+    def after(self, row: NDArray[np.uint64], context: tuple[bytes, ...], state: int) -> Words:
+        """The words of this question, which begin with the row."""
+        return self.words(context, state)
 
     def many(
         self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
@@ -154,13 +161,11 @@ class SeededRandomness(Randomness):
 
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """The generator's next words."""
-        held = bytearray()
+        return _growing(b"", self._rng.bytes)
 
-        def prefix(size: int) -> bytes:
-            held.extend(self._rng.bytes(size - len(held)))
-            return bytes(held)
-
-        return Words(prefix)
+    def after(self, row: NDArray[np.uint64], context: tuple[bytes, ...], state: int) -> Words:
+        """The row, then the generator's next words."""
+        return _growing(row.astype("<u8").tobytes(), self._rng.bytes)
 
 
 def randomness_for(key: bytes | None, experiment_rng: np.random.Generator | None) -> Randomness:
@@ -175,6 +180,17 @@ def randomness_for(key: bytes | None, experiment_rng: np.random.Generator | None
 def encoded(fields: tuple[bytes, ...]) -> bytes:
     """The fields one after the other, each behind its length, so that no two lists agree."""
     return b"".join(len(field).to_bytes(8, "big") + field for field in fields)
+
+
+def _growing(beginning: bytes, more: Callable[[int], bytes]) -> Words:
+    """Words that begin with some bytes and go on with as many more as are read."""
+    held = bytearray(beginning)
+
+    def prefix(size: int) -> bytes:
+        held.extend(more(size - len(held)))
+        return bytes(held)
+
+    return Words(prefix)
 
 
 def _as_words(data: bytes) -> array[int]:
