@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks import Figure
 from benchmarks.worlds import distance_policy, fastest, lazy_grid
-from dphmm import Mechanism, SensitivityHull, sensitivity_hull
+from dphmm import Mechanism, Query, SensitivityHull, sensitivity_hull
 from dphmm.randomness import KeyedRandomness, Randomness, SecureRandomness
 
 DRAWS = 50_000
@@ -25,15 +25,9 @@ def mechanism() -> Mechanism:
 
 def bulk(noise: Mechanism, randomness: Randomness) -> float:
     """Seconds an answer of many answers on one core."""
-    names = [b"%d" % number for number in range(DRAWS)]
-    states = np.zeros(DRAWS, dtype=np.int64)
-
-    def work() -> None:
-        noise.sample_many(states, randomness, names)
-
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    (seconds,) = fastest(work, repeats=7)
+    (seconds,) = fastest(lambda: noise.sample_many(0, DRAWS, randomness), repeats=7)
     numba.set_num_threads(threads)
     return seconds / DRAWS
 
@@ -93,12 +87,7 @@ def run() -> list[Figure]:
     rng = np.random.default_rng(0)
     for dimension in (1, 2, 3, 4):
         body = SensitivityHull.spanned_by(rng.integers(-500, 500, (3 * dimension, dimension)))
-        drawn = bulk(Mechanism(_origin(dimension), body, Fraction(1)), SecureRandomness())
+        origin = Query(np.zeros((1, dimension), dtype=int))
+        drawn = bulk(Mechanism(origin, body, Fraction(1)), SecureRandomness())
         figures.append(Figure(f"an answer in {dimension} dimensions, bulk", 1e6 * drawn, "us"))
     return figures
-
-
-def _origin(dimension: int):  # type: ignore[no-untyped-def]
-    from dphmm import Query
-
-    return Query(np.zeros((1, dimension), dtype=int))

@@ -215,6 +215,14 @@ class SensitivityHull:
             held = np.all(np.asarray(heights <= self.body.offsets, dtype=bool), axis=1)
         return held & spanned
 
+    @cached_property
+    def compiled_facets(self) -> tuple[IntArray, IntArray, IntArray] | None:
+        """Half the bounding box, normals and offsets, if K spans everything within 64 bits."""
+        extent = np.abs(self.body.corners).max(axis=0, initial=0)
+        if self.rank < self.dimension or not self._fits(extent[None, :]):
+            return None
+        return extent, self.body.normals, self.body.offsets
+
     def largest_norm(self, points: ObjectArray) -> Fraction | float:
         """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it."""
         moved = exact_product(points, self.transform)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -133,7 +134,20 @@ class _Repair:
         return alone
 
     def is_exposed(self, state: int) -> bool:
-        return int(self.body.lattice_contains(self.differences(state)).sum()) == 1
+        body = self.body
+        facets = body.compiled_facets
+        if facets is None:
+            return int(body.lattice_contains(self.differences(state)).sum()) == 1
+        ordered, row_of = self._ordered
+        return bool(kernels.gauge.is_alone(ordered, row_of[state], *facets))
+
+    @cached_property
+    def _ordered(self) -> tuple[IntArray, IntArray]:
+        """The points by their first coordinate, and the row of every state."""
+        order = np.argsort(self.points[:, 0], kind="stable")
+        row_of = np.zeros(len(self.possible), dtype=np.int64)
+        row_of[self.states[order]] = np.arange(len(order))
+        return np.ascontiguousarray(self.points[order]), row_of
 
     def differences(self, state: int) -> IntArray:
         """From one state to every possible state, in the order of `states`."""

@@ -66,6 +66,23 @@ def count_neighbors(
 
 
 @njit(cache=True)
+def is_alone(
+    ordered: IntArray, row: int, extent: IntArray, normals: IntArray, offsets: IntArray
+) -> bool:
+    """Whether no other point lies in y + K, for one point y of those ordered as above."""
+    vector = np.empty(ordered.shape[1], dtype=np.int64)
+    for direction in (-1, 1):
+        i = row + direction
+        while 0 <= i < len(ordered) and abs(ordered[i, 0] - ordered[row, 0]) <= extent[0]:
+            for axis in range(len(vector)):
+                vector[axis] = ordered[i, axis] - ordered[row, axis]
+            if _inside(vector, normals, offsets):
+                return False
+            i += direction
+    return True
+
+
+@njit(cache=True)
 def _inside(vector: IntArray, normals: IntArray, offsets: IntArray) -> bool:
     for h in range(len(offsets)):
         total = np.int64(0)
