@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from click.testing import CliRunner, Result
+from hypothesis import settings as profile
 from hypothesis import strategies as st
 
 from dphmm import MarkovModel
@@ -20,6 +21,9 @@ from tests import paper
 
 MARK = "zq"
 """The beginning of every label here; it is in no message, header or file name."""
+
+FEWER = profile(max_examples=max(1, profile.default.max_examples * 2 // 5))
+"""For tests that run whole commands: 20 examples in the short profile."""
 
 LABELS = tuple(f"{MARK}{number}" for number in range(1, 7))
 

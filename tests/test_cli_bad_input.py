@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dphmm import Stream
 from dphmm.scenario import Clock, Journal
-from tests.scenarios import MARK, is_one_line, run, trips, written
+from tests.scenarios import MARK, is_one_line, paper_scenario, run, trips, written
 
 SECRET = "7734.25"
 """A coordinate that is nowhere else."""
 
 GOOD = trips(("ann", 1, 2))
+TOML_LINES = [line for line in paper_scenario().settings.to_toml().splitlines() if " = " in line]
 
 ROWS = {
     "an unknown state": (GOOD + f"ann,2,{MARK}99\n", "trips.csv:3: state must"),
@@ -198,6 +204,68 @@ def test_a_key_of_the_wrong_length_or_open_to_others_is_refused(
     assert is_one_line(result.stderr)
     assert message in result.stderr
     assert not (tmp_path / "paper.ledger.jsonl").exists()
+
+
+KINDS = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.integers()),
+    st.sampled_from(["ann", 1, 2, "2024-01-01T00:00Z", "zq2", "zq3", "1e999", "\ud800"]),
+)  # fmt: skip
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.binary(max_size=60).map(lambda tail: GOOD.encode() + tail),
+        st.text(',\n\r\t;" 1azq2', max_size=60).map(lambda tail: (GOOD + tail).encode()),
+        st.lists(
+            st.fixed_dictionaries({"person": KINDS, "time": KINDS, "state": KINDS}), max_size=4
+        ).map(lambda rows: "".join(json.dumps(row) + "\n" for row in rows).encode()),
+    )
+)
+def test_no_bytes_confuse_a_release(content: bytes) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        path = written(folder)
+        (folder / "trips.csv").write_bytes(content)
+        for source in ("-", folder / "trips.csv"):
+            result = run("release", path, source, stdin=content)
+            assert result.exit_code in (0, 2), result.stderr
+            assert result.exit_code == 0 or is_one_line(result.stderr)
+            assert MARK not in result.stderr
+
+
+@given(
+    st.sampled_from(sorted({line.partition(" = ")[0] for line in TOML_LINES})),
+    st.sampled_from(
+        ["0", "-1", "1e400", "nan", "inf", "1.5", "true", '""', '"nowhere"', "[]", '["x"]',
+         "[1]", "{}", "{zq1 = 1}", "1979-05-27T07:32:00Z", '"1/0"', '"1e99999999"', "9" * 40]
+    ),
+)  # fmt: skip
+def test_no_value_confuses_a_scenario(key: str, value: str) -> None:
+    with TemporaryDirectory() as name:
+        path = written(Path(name))
+        lines = path.read_text().splitlines()
+        place = next(n for n, line in enumerate(lines) if line.startswith(f"{key} = "))
+        lines[place] = f"{key} = {value}"
+        path.write_text("\n".join(lines))
+        result = run("check", path, "--steps", 2)
+        assert result.exit_code in (0, 1, 2), result.stderr
+        assert result.exit_code < 2 or is_one_line(result.stderr)
+
+
+def test_a_mistake_of_the_program_does_not_tell_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise IndexError(f"{MARK}5 is out of bounds")
+
+    path = written(tmp_path)
+    monkeypatch.setattr(Stream, "release", broken)
+    result = run("release", path, "-", stdin=GOOD)
+    assert result.exit_code == 3
+    assert is_one_line(result.stderr)
+    assert "IndexError in broken" in result.stderr
+    assert MARK not in result.stderr
 
 
 def test_a_file_that_would_pass_the_limit_spends_nothing(tmp_path: Path) -> None:

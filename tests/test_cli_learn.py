@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from dphmm import MarkovModel, TimeVaryingModel
 from dphmm.scenario import PUBLIC_SOURCE, Clock, Policy, Scenario, read_model
 from dphmm.scenario.checking import check_steps
-from tests.scenarios import LABELS, MARK, is_one_line, run, scenarios, trips, written
+from tests.scenarios import FEWER, LABELS, MARK, is_one_line, run, scenarios, trips, written
 
 WALK = (("ann", 1, 2), ("ann", 2, 4), ("ann", 3, 5), ("bob", 1, 3), ("bob", 3, 5), ("bob", 4, 6))
 
@@ -148,7 +148,7 @@ def test_help_has_an_example(command: str) -> None:
 # Laws
 
 
-@settings(max_examples=20)
+@FEWER
 @given(scenario=scenarios())
 def test_check_of_any_scenario_agrees_with_its_exit_code(scenario: Scenario) -> None:
     with TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def test_check_of_any_scenario_agrees_with_its_exit_code(scenario: Scenario) -> 
         assert run("check", path, "--steps", 4).exit_code == result.exit_code
 
 
-@settings(max_examples=20)
+@FEWER
 @given(scenario=scenarios())
 def test_a_model_learned_for_any_states_fits_their_scenario(scenario: Scenario) -> None:
     n_states = len(scenario.states)

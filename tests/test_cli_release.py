@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm import Ledger
 from dphmm.scenario import Journal, Scenario
-from tests.scenarios import LABELS, MARK, paper_scenario, run, scenarios, trips, written
+from tests.scenarios import FEWER, LABELS, MARK, paper_scenario, run, scenarios, trips, written
 
 TRIPS = trips(("ann", 1, 2), ("bob", 1, 3), ("ann", 2, 4), ("ann", 4, 5), ("bob", 2, 5))
 
@@ -152,7 +152,7 @@ def test_a_changed_policy_needs_a_new_name(tmp_path: Path) -> None:
 # Laws
 
 
-@settings(max_examples=20)
+@FEWER
 @given(
     scenario=scenarios(),
     people=st.lists(st.sampled_from("abc"), min_size=1, max_size=8),

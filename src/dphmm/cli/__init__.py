@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; exits with 0, 1 (the answer is no) or 2 (bad input)."""
+    """Run the command line; exits with 0, 1 (the answer is no), 2 (bad input) or 3 (a bug)."""
     try:
         require("click", "cli")
     except MissingExtraError as fault:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from traceback import extract_tb
 from typing import Any, NoReturn, TextIO
 
 import click
@@ -20,9 +21,14 @@ __all__ = ["COMMANDS", "program"]
 
 COMMANDS = {
     "check": "who is exposed when, what repair adds, and what an answer is worth",
+    "demo": "a small city, its policy and a day of private releases, in under a minute",
     "design": "the radius or epsilon that meets a wanted error or protection",
     "learn": "a model of how people move, from their trips or from earlier releases",
     "release": "private answers for trips from a file or a pipe",
+    "report": "one page about a scenario and what was released under it",
+    "reproduce": "the paper's evaluation on real data: tables, figures and a page (private)",
+    "serve": "releases over HTTP, from a store",
+    "store": "inspect, verify, export and erase what a store keeps; keys",
     "studio": "a page to draw a policy, see who is exposed and watch a simulated release",
 }
 """Every command is the attribute `command` of the module of its name in this folder."""
@@ -67,7 +73,7 @@ class Program(click.Group):
         *arguments: Any,
         **options: Any,
     ) -> NoReturn:
-        """Run and exit: 0, 1 for a no, 2 for bad input with one line that says where."""
+        """Run and exit: 0, 1 for a no, 2 for bad input, 3 for a bug; one line says where."""
         options["standalone_mode"] = False
         try:
             with warnings.catch_warnings():
@@ -93,6 +99,14 @@ class Program(click.Group):
         except OSError as fault:
             _forget_output()
             _fail(_what_the_system_said(fault), 2)
+        except Exception as fault:
+            # Its message may hold anything, a true state too; its place is enough to find it.
+            place = extract_tb(fault.__traceback__)[-1]
+            _fail(
+                f"a mistake of dphmm: {type(fault).__name__} in {place.name}, "
+                f"{place.filename}:{place.lineno}; please report it",
+                3,
+            )
 
 
 def _say_warning(
@@ -129,5 +143,6 @@ def _forget_output() -> None:
 def program() -> None:
     """Release what a Markov chain is doing, privately, under a policy drawn as a graph.
 
-    Exit codes: 0, 1 if the answer is no (exposed, over budget), 2 for bad input.
+    Exit codes: 0, 1 if the answer is no (exposed, over budget), 2 for bad input, 3 for a
+    mistake of the program itself.
     """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -68,7 +69,8 @@ def command(
     _check_apart(output, [trips, scenario_file, ledger_file, *([key_file] if key_file else [])])
 
     def rows() -> Iterator[Row]:
-        source: Any = _lines(sys.stdin, name) if trips == "-" else trips
+        # Bytes that are no text are an error here, whatever the terminal's settings say.
+        source = io.TextIOWrapper(sys.stdin.buffer, "utf-8", newline="") if trips == "-" else trips
         return read_trips(
             source, scenario.states, scenario.settings.clock,
             columns=columns, person=person, file=name, together=BATCH if is_file else 1,
@@ -120,8 +122,9 @@ def _json_line(scenario: Scenario, answer: Answer) -> str:
 
 
 def _to_standard_output(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    out = sys.stdout.buffer
+    out.write(text.encode())
+    out.flush()
 
 
 def _to_file(file: BinaryIO) -> Callable[[str], None]:
@@ -129,13 +132,6 @@ def _to_file(file: BinaryIO) -> Callable[[str], None]:
         file.write(text.encode())
 
     return write
-
-
-def _lines(lines: Iterable[str], name: str) -> Iterator[str]:
-    try:
-        yield from lines
-    except UnicodeDecodeError:
-        raise DataError(f"{name}: file must be UTF-8 text, got other bytes") from None
 
 
 def _batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:

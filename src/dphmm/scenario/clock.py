@@ -22,7 +22,7 @@ _UNITS = {
     **dict.fromkeys(("h", "hour", "hours"), 3600),
     **dict.fromkeys(("d", "day", "days"), 86400),
 }
-_DURATION = re.compile(r"^\s*(\d+)\s*([a-z]+)\s*$")
+_DURATION = re.compile(r"^\s*([0-9]{1,9})\s*([a-z]+)\s*$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -102,14 +102,15 @@ second; if its place changes its clocks, give the scenario a time zone
         """The slot that a time falls in."""
         if isinstance(self._clock.step, int):
             return self._whole(time, line) // self._clock.step
-        micros = (self._moment(time, line) - _EPOCH) // _MICROSECOND
+        try:
+            micros = (self._moment(time, line) - _EPOCH) // _MICROSECOND
+        except OverflowError:
+            raise self._wrong(line, "must be a date of the years 2 to 9998") from None
         return micros // (_seconds(self._clock.step) * 1_000_000)
 
     def _whole(self, time: object, line: int) -> int:
-        if isinstance(time, int) and not isinstance(time, bool):
-            return time
-        text = time.strip() if isinstance(time, str) else ""
-        if not re.fullmatch(r"[+-]?\d{1,18}", text):
+        text = "" if time is None or isinstance(time, bool) else str(time).strip()
+        if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
             wants = (
                 "" if not _is_date(text) else "; for dates give the scenario a step like '5 min'"
             )

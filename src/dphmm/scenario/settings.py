@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -191,7 +191,7 @@ class _Reader:
             shape=self._choice("shape", ("hull", "enlarged"), "hull"),
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
-            delta=float(self._number("", "delta", exact, Fraction(0))),
+            delta=self._number("", "delta", _delta, 0.0),
             clock=self._clock(self._section("time")),
         )
 
@@ -246,6 +246,8 @@ class _Reader:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)):
             raise self._wrong(section, key, f"must be a number, got {_shown(value)}")
+        if not _is_moderate(value):
+            raise self._wrong(section, key, "must be a number of moderate size, got a huge one")
         try:
             return convert(value)
         except DphmmError as fault:
@@ -285,6 +287,24 @@ class _Reader:
             elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
                 return number
         return None
+
+
+def _delta(value: Number) -> float:
+    delta = exact(value)
+    if not 0 <= delta < 1:
+        raise ArgumentError(f"delta must be at least 0 and below 1, got {value!r}")
+    return float(delta)
+
+
+def _is_moderate(value: Number) -> bool:
+    """Whether a number is quickly made exact; 1e999999999 has a billion digits."""
+    if len(str(value)) > 400:
+        return False
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        return True
+    return not number.is_finite() or abs(number.adjusted()) < 300
 
 
 def _shown(value: object) -> str:

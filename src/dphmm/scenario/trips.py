@@ -76,6 +76,8 @@ def read_trips(
         who = person if "person" not in found else _text(record.get(found["person"]))
         if not who:
             raise DataError(f"{name}:{line}: person must be given, got an empty field")
+        if not _is_text(who):
+            raise DataError(f"{name}:{line}: person must be text, got half a character")
         time = record.get(found["time"])
         slot = slots.of(time, line)
         if slot <= latest.get(who, slot - 1):
@@ -112,8 +114,6 @@ def open_lines(path: str | Path) -> Iterator[str]:
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as lines:
             yield from lines
-    except UnicodeDecodeError:
-        raise DataError(f"{name}: file must be UTF-8 text, got other bytes") from None
     except OSError as fault:
         raise DataError(f"{name}: file must be readable, got: {fault.strerror}") from None
 
@@ -125,7 +125,7 @@ def read_records(source: str | Path | Iterable[str], name: str) -> Iterator[Reco
             yield from _parquet(Path(source), name)
             return
         source = open_lines(source)
-    lines = iter(source)
+    lines = _decoded(source, name)
     first, number = "", 0
     for first in lines:
         number += 1
@@ -160,8 +160,6 @@ def _csv(first: str, lines: Iterator[str], number: int, name: str) -> Iterator[R
     except csv.Error:
         line = number - 1 + reader.line_num
         raise DataError(f"{name}:{line}: row must be CSV, got other text") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{name}: file must be UTF-8 text, got other bytes") from None
 
 
 def _json(first: str, lines: Iterator[str], number: int, name: str) -> Iterator[Record]:
@@ -177,6 +175,13 @@ def _json(first: str, lines: Iterator[str], number: int, name: str) -> Iterator[
         if line == number:
             yield number, dict.fromkeys(record)
         yield line, record
+
+
+def _decoded(lines: Iterable[str], name: str) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError:
+        raise DataError(f"{name}: file must be UTF-8 text, got other bytes") from None
 
 
 def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
@@ -233,6 +238,15 @@ def _columns(
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
+
+
+def _is_text(value: str) -> bool:
+    """Whether a file can hold it: JSON can name half of a character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _place(
