@@ -266,6 +266,9 @@ class NoWords(Randomness):
     def words(self, context, state):
         raise AssertionError("noise was drawn from a broken fan")
 
+    def after(self, row, context, state):
+        return self.words(context, state)
+
 
 def refused(body, message):
     query = Query(np.zeros((1, body.dimension), dtype=int))

@@ -398,6 +398,23 @@ def test_samples_drawn_with_python_integers_have_the_exact_probabilities():
     assert p_value(HULL, Fraction(1), noise) > RARE
 
 
+class StartingAfresh(SeededRandomness):
+    """Gives a draw that was cut short other words instead of more words."""
+
+    def after(self, row, context, state):
+        return self.words(context, state)
+
+
+@pytest.mark.slow  # the short form is in test_fan, row by row
+@pytest.mark.parametrize(("kind", "fits"), [(SeededRandomness, True), (StartingAfresh, False)])
+def test_draws_cut_short_in_a_block_go_on_with_their_own_words(kind, fits):
+    """At epsilon 4 half of them are; with fresh words far answers would be too rare."""
+    mechanism = Mechanism(QUERY, HULL, Fraction(4))
+    answers = mechanism.sample_many(2, 20 * DRAWS, kind(np.random.default_rng(0)))
+    noise = (answers - QUERY.points[2]).tolist()
+    assert (p_value(HULL, Fraction(4), noise) > RARE) == fits
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "epsilon"), SAMPLED)
 def test_many_samples_have_the_exact_probabilities(name, epsilon):
