@@ -20,6 +20,7 @@ from dphmm.errors import BudgetError, CollapsedAnswersWarning, DphmmError, Expos
 __all__ = ["COMMANDS", "program"]
 
 COMMANDS = {
+    "audit": "a black-box test of the noise against its epsilon, with broken controls first",
     "check": "who is exposed when, what repair adds, and what an answer is worth",
     "demo": "a small city, its policy and a day of private releases, in under a minute",
     "design": "the radius or epsilon that meets a wanted error or protection",

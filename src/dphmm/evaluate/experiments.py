@@ -1,0 +1,231 @@
+"""The paper's experiments: one `Task` is one point of a curve, kept in a file once it is done.
+
+A result holds errors and degrees of protection of true states, so it is private. Noise comes
+from a seeded generator: these releases are experiments and must not be published.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.errors import ArgumentError
+from dphmm.evaluate.metrics import distances, hidden_among, protected_state
+from dphmm.evaluate.workloads import LEARNED, MOVES, Workload
+from dphmm.markov import MarkovModel
+from dphmm.plan import Plan, location_set
+from dphmm.policy import PolicyGraph
+from dphmm.repair import RepairMethod
+from dphmm.scenario.files import whole_file
+from dphmm.stream import Stream
+
+__all__ = ["POLICIES", "Measurable", "Task", "measure", "measured", "run", "tasks_of"]
+
+POLICIES = ("distance", "one_step", "location_set")
+"""G_util, G_trs, and the complete graph on the δ-location set of the earlier work."""
+
+MEASURES = ("seconds", "hidden", "error", "filtered", "smoothed", "possible", "stand_in", "anew")
+SEED = 80
+FORM = 1
+"""Changed when results of older versions must be measured again."""
+
+
+class Measurable(Protocol):
+    """A piece of work with a name, whose result is kept under it."""
+
+    @property
+    def name(self) -> str:
+        """What the file of this result is called."""
+
+    def measure(self, workload: Workload) -> dict[str, FloatArray]:
+        """The result: named arrays. Private."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One setting of the experiments; every sequence is released under it."""
+
+    policy: str
+    learned: str = "others"
+    moves: str = "all"
+    epsilon: str = "1"
+    radius: str = ""
+    repair: RepairMethod = "min_error"
+    shape: str = "hull"
+    anew: bool = False
+    """Whether to time also the public half of each step without memory, as the paper did."""
+
+    @property
+    def name(self) -> str:
+        """What the file of this result is called."""
+        fields = [str(value) for value in asdict(self).values() if value]
+        return "_".join(fields)
+
+    def measure(self, workload: Workload) -> dict[str, FloatArray]:
+        """Every measure, one row a sequence and one column a step. Private."""
+        return measure(workload, self)
+
+
+def tasks_of(workload: Workload) -> list[Task]:
+    """Every task of the paper's figures, each once; those that take longest come first."""
+    tasks: list[Task] = []
+    for learned in LEARNED:
+        for policy in reversed(POLICIES):
+            radius = workload.radius if policy == "distance" else ""
+            anew = learned == "others"
+            tasks += [Task(policy, learned, m, radius=radius, anew=anew) for m in MOVES]
+            tasks += [
+                Task(policy, learned, "all", epsilon, radius)
+                for epsilon in workload.epsilons
+                if epsilon != "1"
+            ]
+        tasks += [
+            Task("distance", learned, "all", radius=radius)
+            for radius in workload.radii
+            if radius != workload.radius
+        ]
+    for policy, radius in (("distance", workload.radius), ("one_step", "")):
+        tasks.append(Task(policy, radius=radius, repair="nearest"))
+        tasks.append(Task(policy, radius=radius, shape="enlarged"))
+    return tasks
+
+
+def measure(workload: Workload, task: Task) -> dict[str, FloatArray]:
+    """Every measure of a task, one row a sequence and one column a step. Private."""
+    model = workload.model(task.learned, task.moves)
+    policy, delta = _policy(workload, task, model)
+    _warm_up(workload, model, policy, delta)
+    results = {
+        name: np.full((len(workload.sequences), workload.steps), np.nan) for name in MEASURES
+    }
+    plan = Plan(policy, workload.query, repair=task.repair, shape=task.shape)
+    for number, trip in enumerate(workload.sequences):
+        # Each person on their own where time is measured; elsewhere they share what is public.
+        own = Plan(policy, workload.query, repair=task.repair, shape=task.shape)
+        stream = Stream(
+            model,
+            policy,
+            workload.query,
+            epsilon=task.epsilon,
+            start=int(trip.states[0]),
+            delta=delta,
+            experiment_rng=np.random.default_rng([SEED, number]),
+            plan=own if task.anew else plan,
+        )
+        rows = {name: result[number] for name, result in results.items()}
+        _measure_sequence(stream, trip.states[1:], rows, task.anew)
+    return results
+
+
+def _measure_sequence(
+    stream: Stream, states: IntArray, rows: dict[str, FloatArray], anew: bool
+) -> None:
+    query, plan = stream.query, stream.plan
+    truth = query.values[states]
+    for step, state in enumerate(states):
+        began = perf_counter()
+        release = stream.release(int(state))
+        rows["seconds"][step] = perf_counter() - began
+        possible = _to_protect(stream)
+        assert stream.hull is not None
+        meant = protected_state(query, possible, int(state))
+        rows["hidden"][step] = hidden_among(query, possible, stream.hull, meant)
+        rows["stand_in"][step] = meant != state
+        rows["possible"][step] = possible.sum()
+        rows["error"][step] = distances(release.answer, truth[step])
+        rows["filtered"][step] = distances(release.estimate, truth[step])
+        if anew:
+            began = perf_counter()
+            plan.for_query(query).at(possible)
+            rows["anew"][step] = perf_counter() - began
+    if stream.epsilon == 1:
+        rows["smoothed"][:] = distances(stream.smoothed(), truth)
+
+
+def _to_protect(stream: Stream) -> Mask:
+    if stream.delta == 0:
+        return stream.prior.possible
+    return location_set(stream.prior.probabilities, stream.delta)
+
+
+def _policy(workload: Workload, task: Task, model: MarkovModel) -> tuple[PolicyGraph, float]:
+    if task.policy == "distance":
+        return PolicyGraph.within_distance(workload.query, task.radius), 0.0
+    if task.policy == "one_step":
+        return PolicyGraph.one_step(model), 0.0
+    if task.policy == "location_set":
+        return PolicyGraph.complete(workload.query.n_states), workload.delta
+    raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, got {task.policy!r}")
+
+
+def _warm_up(workload: Workload, model: MarkovModel, policy: PolicyGraph, delta: float) -> None:
+    """Compile what is compiled on first use, so that no step's time includes it."""
+    start = int(workload.sequences[0].states[0])
+    rng = np.random.default_rng(0)
+    stream = Stream(
+        model, policy, workload.query, epsilon=1, start=start, delta=delta, experiment_rng=rng
+    )
+    for _ in range(3):
+        stream.release(start)
+
+
+def kept(folder: Path, workload: Workload, name: str) -> Path:
+    """The file of a task's result: private, and named after what it depends on."""
+    return folder / "private-results" / f"{workload.digest}-{FORM}" / f"{name}.npz"
+
+
+def measured(folder: Path, workload: Workload, name: str) -> dict[str, FloatArray]:
+    """The result of a task that was run."""
+    with np.load(kept(folder, workload, name)) as arrays:
+        return {key: arrays[key] for key in arrays.files}
+
+
+def run(
+    folder: Path, workload: Workload, tasks: Sequence[Measurable], *, workers: int = 2
+) -> Iterator[tuple[Measurable, bool]]:
+    """Measure what is not yet kept; yields every task when its result is there, and if it was."""
+    waiting: list[Measurable] = []
+    for task in tasks:
+        if kept(folder, workload, task.name).exists():
+            yield task, True
+        else:
+            waiting.append(task)
+    if workers < 2 or len(waiting) < 2:
+        for task in waiting:
+            _keep(folder, workload, task)
+            yield task, False
+        return
+    # Forked copies of polars' threads would hang, so workers start fresh.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _begin, (folder, workload)) as pool:
+        futures = {pool.submit(_work, task): task for task in waiting}
+        for future in as_completed(futures):
+            future.result()
+            yield futures[future], False
+
+
+_given: list[tuple[Path, Workload]] = []
+
+
+def _begin(folder: Path, workload: Workload) -> None:
+    _given.append((folder, workload))
+
+
+def _work(task: Measurable) -> None:
+    _keep(*_given[-1], task)
+
+
+def _keep(folder: Path, workload: Workload, task: Measurable) -> None:
+    path = kept(folder, workload, task.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    results = task.measure(workload)
+    with whole_file(path) as file:
+        np.savez_compressed(file, **results)  # type: ignore[arg-type]

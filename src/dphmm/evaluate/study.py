@@ -1,0 +1,218 @@
+"""Better estimates at the same epsilon: readers compared on people they were not learned from.
+
+People are dealt into folds. Each fold's sequences are released under the distance policy with a
+chain of the other folds, and the same answers are read by every reader. The readers' weights
+are chosen within the other folds: by how well a chain of some of their people predicts
+the moves of the rest. So nothing about the evaluated people is used, not even to tune.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dphmm._types import FloatArray, IntArray
+from dphmm.chains import SecondOrderModel
+from dphmm.datasets import Trip, cut_trips
+from dphmm.evaluate.metrics import distances
+from dphmm.evaluate.readers import (
+    ESTIMATES,
+    Reader,
+    at_hours,
+    context_of,
+    first_order,
+    first_order_matrix,
+    hourly,
+    log_score,
+    momentum,
+    momentum_matrix,
+    second_order,
+)
+from dphmm.evaluate.workloads import Workload
+from dphmm.plan import Plan
+from dphmm.policy import PolicyGraph
+from dphmm.stream import Stream
+
+__all__ = ["READERS", "Fold", "folds_of", "ratios"]
+
+READERS = ("first_order", "hourly", "second_order", "momentum")
+FOLDS = 5
+DEAL = 6
+NOISE = 81
+WEIGHTS = (0.3, 1.0, 3.0, 10.0)
+TRUSTS = (3.0, 10.0, 30.0)
+PATIENCES = (6, 12)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The sequences of one fifth of the people, released and read."""
+
+    number: int
+    steps: int
+    limit: int | None = None
+    """At most so many sequences, for a quick look."""
+
+    @property
+    def name(self) -> str:
+        """What the file of this result is called."""
+        return f"readers_{self.number}_of_{FOLDS}_steps_{self.steps}_limit_{self.limit}"
+
+    def measure(self, workload: Workload) -> dict[str, FloatArray]:
+        """Errors of answers and of every reader's estimates, and the weights chosen. Private."""
+        fold = deal(workload.trips)
+        training = [trip for trip in workload.trips if fold[trip.person] != self.number]
+        held_out = [trip for trip in workload.trips if fold[trip.person] == self.number]
+        runs = cut_trips(held_out, self.steps)[: self.limit]
+        if not runs:
+            return {"raw": np.zeros((0, self.steps))}
+        chosen = choose(workload, training, fold, (self.number + 1) % FOLDS)
+        return {**_read_runs(workload, training, runs, chosen, self.number), **_as_arrays(chosen)}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The weights of the readers, and how well each predicts the moves of other people."""
+
+    weight: float
+    hourly_trust: float
+    pair_trust: float
+    trust: float
+    patience: int
+
+
+def folds_of(workload: Workload, *, quick: bool = False) -> list[Fold]:
+    """The tasks of the study: runs of 100 steps, or a few short ones; none for irregular steps."""
+    if not workload.regular:
+        return []
+    if quick:
+        return [Fold(number, 20, 2) for number in range(2)]
+    return [Fold(number, 100) for number in range(FOLDS)]
+
+
+def deal(trips: list[Trip]) -> dict[str, int]:
+    """Which fold each person belongs to."""
+    people = sorted({trip.person for trip in trips})
+    order = np.random.default_rng(DEAL).permutation(len(people))
+    return {people[place]: position % FOLDS for position, place in enumerate(order)}
+
+
+def choose(workload: Workload, training: list[Trip], fold: dict[str, int], last: int) -> Chosen:
+    """The weights that predict the moves of one training fold best from the others."""
+    grid = workload.grid
+    learn = [trip.states for trip in training if fold[trip.person] != last]
+    check = [trip.states for trip in training if fold[trip.person] == last]
+    sources = np.concatenate([states[:-1] for states in check])
+    targets = np.concatenate([states[1:] for states in check])
+
+    def first_score(weight: float) -> float:
+        return log_score(first_order_matrix(learn, grid, weight), sources, targets)
+
+    weight = max(WEIGHTS, key=first_score)
+
+    def momentum_score(setting: tuple[float, int]) -> float:
+        trust, patience = setting
+        matrix, _, contexts = momentum_matrix(learn, grid, weight, trust, patience)
+        seen = [context_of(states, grid.row_col, patience) for states in check]
+        before = sources * contexts + np.concatenate([context[:-1] for context in seen])
+        after = targets * contexts + np.concatenate([context[1:] for context in seen])
+        return log_score(matrix, before, after)
+
+    def pair_score(trust: float) -> float:
+        reader = second_order(learn, grid, weight=weight, trust=trust)
+        return _pair_score(reader, check, grid.n_states)
+
+    trust, patience = max(product(TRUSTS, PATIENCES), key=momentum_score)
+    bands = [workload.bands(t.times) for t in training if fold[t.person] != last]
+    check_bands = [workload.bands(t.times) for t in training if fold[t.person] == last]
+    into = np.concatenate([rows[1:] for rows in check_bands])
+
+    def hourly_score(among: float) -> float:
+        total = 0.0
+        for band, model in enumerate(hourly(learn, bands, grid, weight=weight, trust=among)):
+            moves = np.flatnonzero(into == band)
+            if len(moves):
+                score = log_score(model.transition, sources[moves], targets[moves])
+                total += len(moves) * score
+        return total
+
+    return Chosen(
+        weight=weight,
+        hourly_trust=max(TRUSTS, key=hourly_score),
+        pair_trust=max(TRUSTS, key=pair_score),
+        trust=trust,
+        patience=patience,
+    )
+
+
+def _pair_score(reader: Reader, check: list[IntArray], n_states: int) -> float:
+    """As `log_score`, where a pair of states that the chain has not counts as very rare."""
+    model = reader.chain
+    assert isinstance(model, SecondOrderModel)
+    pairs = model.pairs
+    keys = pairs[:, 0] * n_states + pairs[:, 1]
+    before = np.concatenate([states[:-2] * n_states + states[1:-1] for states in check])
+    after = np.concatenate([states[1:-1] * n_states + states[2:] for states in check])
+    places = [
+        np.minimum(np.searchsorted(keys, wanted), len(keys) - 1) for wanted in (before, after)
+    ]
+    known = (keys[places[0]] == before) & (keys[places[1]] == after)
+    found = log_score(model.transition, places[0][known], places[1][known])
+    return float(known.mean() * found + (1 - known.mean()) * np.log(1e-8))
+
+
+def _read_runs(
+    workload: Workload, training: list[Trip], runs: list[Trip], chosen: Chosen, number: int
+) -> dict[str, FloatArray]:
+    grid, query = workload.grid, workload.query
+    learn = [trip.states for trip in training]
+    bands = [workload.bands(trip.times) for trip in training]
+    plain = first_order(learn, grid, weight=chosen.weight)
+    readers = {
+        "first_order": plain,
+        "second_order": second_order(learn, grid, weight=chosen.weight, trust=chosen.pair_trust),
+        "momentum": momentum(
+            learn, grid, weight=chosen.weight, trust=chosen.trust, patience=chosen.patience
+        ),
+    }
+    hours = hourly(learn, bands, grid, weight=chosen.weight, trust=chosen.hourly_trust)
+    policy = PolicyGraph.within_distance(query, workload.radius)
+    plan = Plan(policy, query)
+    names = [f"{reader}_{kind}" for reader in READERS for kind in ESTIMATES]
+    errors = {name: np.empty((len(runs), len(runs[0]))) for name in ("raw", *names)}
+    for place, trip in enumerate(runs):
+        rng = np.random.default_rng([NOISE, number, place])
+        stream = Stream(
+            plain.chain, policy, query, epsilon=1, start=plain.start, plan=plan, experiment_rng=rng
+        )
+        truth = query.values[trip.states]
+        answers = np.array([stream.release(int(state)).answer for state in trip.states])
+        errors["raw"][place] = distances(answers, truth)
+        by_hour = at_hours(hours, workload.bands(trip.times), plain.start)
+        observations = stream.observations()
+        for name, reader in {**readers, "hourly": by_hour}.items():
+            for kind, estimates in reader.read(observations, query.values).items():
+                errors[f"{name}_{kind}"][place] = distances(estimates, truth)
+    return errors
+
+
+def _as_arrays(chosen: Chosen) -> dict[str, FloatArray]:
+    values = {f"chosen_{name}": value for name, value in vars(chosen).items()}
+    return {name: np.array(float(value)) for name, value in values.items()}
+
+
+def ratios(folds: list[dict[str, FloatArray]]) -> dict[str, tuple[float, float]]:
+    """For each estimate its mean error as a share of the raw answers', and the folds' spread.
+
+    The spread is the standard deviation of the folds' own shares.
+    """
+    folds = [fold for fold in folds if len(fold["raw"])]
+    whole = np.concatenate([fold["raw"] for fold in folds]).mean()
+    found = {}
+    for name in (f"{reader}_{kind}" for reader in READERS for kind in ESTIMATES):
+        mean = np.concatenate([fold[name] for fold in folds]).mean()
+        each = [fold[name].mean() / fold["raw"].mean() for fold in folds]
+        found[name] = (float(mean / whole), float(np.std(each)))
+    return found
