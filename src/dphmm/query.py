@@ -29,6 +29,9 @@ Exact: TypeAlias = int | str | float | Fraction | Decimal
 MAX_DIMENSION = 6
 """Exact hulls and noise are built and tested up to this dimension."""
 
+LARGEST_EXPONENT = 400
+"""Powers of ten in a number, either way; floats end at 308."""
+
 LATTICE_LIMIT = 2**62
 """Lattice coordinates stay below this, so that any difference of two fits 64 bits."""
 
@@ -40,8 +43,12 @@ def exact(number: Exact) -> Fraction:
     elif isinstance(number, np.integer):
         number = int(number)
     try:
+        # A fraction writes 1e999999999 out, which would take all memory and never end.
+        if isinstance(number, (str, Decimal)) and "/" not in str(number):
+            if abs(Decimal(number).adjusted()) > LARGEST_EXPONENT:
+                raise ValueError
         return Fraction(number)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+    except (TypeError, ValueError, ArithmeticError):
         raise ArgumentError(f"number must be finite and rational, got {number!r}") from None
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
@@ -202,6 +202,7 @@ def _route(
         methods=[method],
         response_model=answer,
         responses=responses,
+        response_class=PlainTextResponse if path == "/metrics" else JSONResponse,
         dependencies=bearer,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
     )

@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, Stric
 
 from dphmm.store.store import LATEST_TIME
 
+PRICE = r"^[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?$"
 Epsilon = Annotated[
-    str | StrictInt | StrictFloat,
+    Annotated[StrictStr, Field(pattern=PRICE)] | StrictInt | StrictFloat,
     Field(description='Exact as text ("0.1", "1/3") or an integer; a float is rounded down.'),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=200)]

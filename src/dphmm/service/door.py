@@ -37,6 +37,17 @@ SMALL = 1000
 log = logging.getLogger("dphmm.service")
 
 
+def until_tick(passed: float, tick: float) -> float:
+    """Seconds to the next whole tick, at least one, after a request that came `passed` ago.
+
+    >>> until_tick(0.25, 1.0), until_tick(1.25, 1.0), until_tick(0.0, 1.0), until_tick(7.0, 0.0)
+    (0.75, 0.75, 1.0, 0.0)
+    """
+    if tick <= 0:
+        return 0.0
+    return max(1, math.ceil(passed / tick)) * tick - passed
+
+
 class Door:
     """The outermost application."""
 
@@ -95,11 +106,9 @@ class Door:
 
     async def _until_tick(self, arrived: float) -> None:
         """Wait for the next whole tick after the request came."""
-        tick = self._settings.tick
-        if tick > 0:
-            now = asyncio.get_running_loop().time()
-            ticks = max(1, math.ceil((now - arrived) / tick))
-            await asyncio.sleep(arrived + ticks * tick - now)
+        wait = until_tick(asyncio.get_running_loop().time() - arrived, self._settings.tick)
+        if wait > 0:
+            await asyncio.sleep(wait)
 
     async def _body(self, scope: Message, receive: Receive) -> bytes:
         largest = self._settings.largest_body

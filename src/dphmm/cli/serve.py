@@ -1,0 +1,68 @@
+"""`dphmm serve`: the release service over a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dphmm.cli.common import read_key
+from dphmm.errors import require
+from dphmm.service import ServiceSettings
+from dphmm.store import SCOPES, Store, create_key, list_keys
+
+__all__ = ["command"]
+
+
+@click.command("serve")
+@click.argument("store")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--tick",
+    default=50.0,
+    show_default=True,
+    metavar="MILLISECONDS",
+    help="Answers leave a whole number of ticks after their request came; 0 is off.",
+)
+@click.option("--threads", default=4, show_default=True, help="Requests in the store at once.")
+@click.option("--rate", default=1000.0, show_default=True, help="Requests a second for a key.")
+@click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
+@click.option("--init", metavar="FILE", help="Make a first key with all scopes and write it here.")
+def command(
+    store: str,
+    host: str,
+    port: int,
+    tick: float,
+    threads: int,
+    rate: float,
+    key_file: str | None,
+    init: str | None,
+) -> int:
+    r"""Serve releases over HTTP from STORE, a file or postgresql://..., until interrupted.
+
+    The OpenAPI description is at /openapi.json. There is no TLS: put a proxy in front.
+
+    \b
+    Example:
+      dphmm serve streams.db --init key.txt
+      curl -H "Authorization: Bearer $(cat key.txt)" http://127.0.0.1:8000/v1/people
+    """
+    require("fastapi", "service")
+    from dphmm.service.server import serve
+
+    noise_key = None if key_file is None else read_key(key_file)
+    settings = ServiceSettings(tick=tick / 1000, threads=threads, rate=rate)
+    held = Store.open(store)
+    if init is not None and not any(not key.revoked for key in list_keys(held)):
+        _write_secret(Path(init), create_key(held, "first", SCOPES))
+        click.echo(f"the first key is in {init}", err=True)
+    click.echo(f"serving {held.database.name} on http://{host}:{port}", err=True)
+    serve(held, settings, host=host, port=port, noise_key=noise_key)
+    return 0
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    """A file that only its owner can read, from its first moment."""
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(secret + "\n")

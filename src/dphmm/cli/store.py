@@ -1,0 +1,215 @@
+"""`dphmm store`: look into a store, take things out, check it, erase people, make keys."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, closing
+
+import click
+
+from dphmm.cli.common import json_option, print_json, progress
+from dphmm.errors import ArgumentError
+from dphmm.scenario.files import whole_file
+from dphmm.store import (
+    SCOPES,
+    Store,
+    create_key,
+    exported,
+    inspected,
+    list_keys,
+    problems,
+    revoke_key,
+)
+
+__all__ = ["command"]
+
+client_option = click.option("--client", default="", help="Whose person it is, in a service.")
+
+
+@click.group("store")
+def command() -> None:
+    r"""Look into a store, check it, export or erase people, make keys.
+
+    STORE is a file, sqlite:///path or postgresql://...
+
+    \b
+    Example:
+      dphmm store verify streams.db
+      dphmm store export streams.db --person ann > ann.jsonl
+      dphmm store key create streams.db clinic --scope release
+    """
+
+
+def opened(url: str) -> closing[Store]:
+    """The store, which must be there, for a `with`."""
+    return closing(Store.open(url, create=False))
+
+
+@command.command("inspect")
+@click.argument("store")
+@json_option
+def inspect_command(store: str, as_json: bool) -> int:
+    r"""Count what is in a store.
+
+    \b
+    Example:
+      dphmm store inspect streams.db
+    """
+    with opened(store) as held:
+        facts = inspected(held)
+    if as_json:
+        print_json(facts)
+    else:
+        for name, value in facts.items():
+            click.echo(f"{name:<12} {value}")
+    return 0
+
+
+@command.command("verify")
+@click.argument("store")
+@json_option
+def verify_command(store: str, as_json: bool) -> int:
+    r"""Check that every ledger adds up, without gaps and duplicates; exit code 1 if not.
+
+    \b
+    Example:
+      dphmm store verify streams.db
+    """
+    with opened(store) as held:
+        found, facts = problems(held), inspected(held)
+    if as_json:
+        print_json({"sound": not found, "problems": found, **facts})
+    elif found:
+        click.echo("\n".join(found))
+    else:
+        click.echo(f"sound: {facts['people']} people, {facts['releases']} releases")
+    return 1 if found else 0
+
+
+@command.command("export")
+@click.argument("store")
+@click.option("--person", help="Only this person; everybody without it.")
+@client_option
+@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+def export_command(store: str, person: str | None, client: str, output: str | None) -> int:
+    r"""Write what is kept about a person, or about everybody, as lines of JSON.
+
+    \b
+    Example:
+      dphmm store export streams.db --person ann -o ann.jsonl
+    """
+    with ExitStack() as stack:
+        held = stack.enter_context(opened(store))
+        lines = progress(exported(held, person, client=client), what="exporting")
+        if output is None or output == "-":
+            for line in lines:
+                sys.stdout.write(line + "\n")
+        else:
+            file = stack.enter_context(whole_file(output))
+            for line in lines:
+                file.write(line.encode() + b"\n")
+    return 0
+
+
+@command.command("erase")
+@click.argument("store")
+@click.argument("person")
+@client_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def erase_command(store: str, person: str, client: str, yes: bool, as_json: bool) -> int:
+    r"""Erase a person: releases and belief go, the price and the last time stay.
+
+    What stays is under a keyed hash of the name. Whoever comes back under that name goes on
+    with the budget that was left.
+
+    \b
+    Example:
+      dphmm store erase streams.db ann --yes
+    """
+    with opened(store) as held:
+        if not yes:
+            click.confirm(f"Erase {person!r} from {held.database.name}?", abort=True, err=True)
+        buried = held.erase(person, client=client)
+    times = {scenario: time for scenario, (time, _) in buried.scenarios.items()}
+    if as_json:
+        print_json({"spent": str(buried.spent), "times": times})
+    else:
+        click.echo(f"erased; epsilon {float(buried.spent):g} stays spent")
+    return 0
+
+
+@command.group("key")
+def key_command() -> None:
+    r"""Make, list and revoke the keys of a service.
+
+    \b
+    Example:
+      dphmm store key create streams.db clinic --scope release --scope read
+    """
+
+
+@key_command.command("create")
+@click.argument("store")
+@click.argument("client")
+@click.option(
+    "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Default: all of them."
+)
+def create_command(store: str, client: str, scopes: tuple[str, ...]) -> int:
+    r"""Make a key and print it, the only time that it can be read.
+
+    \b
+    Example:
+      dphmm store key create streams.db clinic --scope release
+    """
+    with closing(Store.open(store)) as held:
+        click.echo(create_key(held, client, scopes or SCOPES))
+    return 0
+
+
+@key_command.command("list")
+@click.argument("store")
+@json_option
+def list_command(store: str, as_json: bool) -> int:
+    r"""List the keys: the start of their SHA-256, whose they are, what they open.
+
+    \b
+    Example:
+      dphmm store key list streams.db
+    """
+    with opened(store) as held:
+        keys = list_keys(held)
+    rows = [
+        {
+            "digest": key.digest[:16],
+            "client": key.client,
+            "scopes": sorted(key.scopes),
+            "created": key.created,
+            "revoked": key.revoked,
+        }
+        for key in keys
+    ]
+    if as_json:
+        print_json(rows)
+    for row in rows if not as_json else []:
+        state = "revoked" if row["revoked"] else ",".join(map(str, row["scopes"]))  # type: ignore[call-overload]
+        click.echo(f"{row['digest']}  {row['created']}  {row['client']:<20} {state}")
+    return 0
+
+
+@key_command.command("revoke")
+@click.argument("store")
+@click.argument("digest")
+def revoke_command(store: str, digest: str) -> int:
+    r"""Close a key for good; servers notice within seconds.
+
+    \b
+    Example:
+      dphmm store key revoke streams.db 3fa9c1
+    """
+    if not digest:
+        raise ArgumentError("digest must be the first letters of a key's SHA-256, got none")
+    with opened(store) as held:
+        key = revoke_key(held, digest)
+    click.echo(f"revoked a key of {key.client}")
+    return 0

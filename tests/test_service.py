@@ -1,0 +1,565 @@
+"""The service: who may ask, what comes back, and what never does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dphmm import ArgumentError, StoreError
+from dphmm.service import ServiceSettings
+from dphmm.service.app import create_app
+from dphmm.service.door import until_tick
+from dphmm.service.server import JsonLines
+from dphmm.store import SCOPES, Store, create_key, list_keys, problems, revoke_key
+from tests.crash import paper_scenario
+from tests.crash.http import Http
+
+FAST = ServiceSettings(tick=0, rate=0, wrong_keys=0, key_memory=0)
+MARKER = "s5-the-secret"
+ALLOWED_METRICS = {
+    "dphmm_requests_total",
+    "dphmm_requests_created",
+    "dphmm_answers_total",
+    "dphmm_answers_created",
+    "dphmm_budget_refusals_total",
+    "dphmm_budget_refusals_created",
+    "dphmm_epsilon_total",
+    "dphmm_epsilon_created",
+}
+
+
+class World:
+    """A service with two clients, a scenario and a person."""
+
+    def __init__(self, path, chosen=FAST):
+        self.store = Store.open(str(path / "store.db"))
+        self.keys = {
+            (client, scope): create_key(self.store, client, [scope])
+            for client in ("red", "blue")
+            for scope in SCOPES
+        }
+        self.app = create_app(self.store, chosen)
+        self.http = Http(self.app)
+        self.scenario = self.ask(
+            "POST", "/v1/scenarios", paper_scenario.body(), scope="admin"
+        ).json()["id"]
+        self.person = f"/v1/scenarios/{self.scenario}/people/anna"
+        assert self.ask("PUT", self.person, {}).status_code == 200
+
+    def ask(self, method, path, body=None, *, client="red", scope=None, key=None, **options):
+        scope = scope or {"GET": "read"}.get(method, "release")
+        held = self.keys[client, scope] if key is None else key
+        headers = {"authorization": f"Bearer {held}"} if held else {}
+        return self.http.request(method, path, json=body, headers=headers, **options)
+
+    def release(self, time, state, **options):
+        return self.ask(
+            "POST", self.person + "/releases", {"time": time, "state": state}, **options
+        )
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    assert problems(world.store) == []
+    world.store.close()
+
+
+@contextmanager
+def service(path, **chosen):
+    world = World(path, ServiceSettings(**{"tick": 0, "rate": 0, "key_memory": 0, **chosen}))
+    yield world
+    world.store.close()
+
+
+# Paper
+
+
+def test_a_release_is_answered_once_and_then_repeated(world):
+    first = world.release(1, "s3")
+    assert first.status_code == 200
+    assert not first.json()["repeated"]
+    again = world.release(1, 4)
+    assert again.json() == {**first.json(), "repeated": True}
+    assert first.headers["cache-control"] == "no-store"
+
+
+def test_everything_said_can_be_read(world):
+    answers = [world.release(time, state).json() for time, state in ((1, 4), (2, 5), (4, "s5"))]
+    page = world.ask("GET", world.person + "/releases").json()
+    assert page == {"releases": [{**answer, "repeated": True} for answer in answers], "next": None}
+    later = world.ask("GET", world.person + "/releases?after=2").json()["releases"]
+    assert [answer["time"] for answer in later] == [4]
+    track = world.ask("GET", world.person + "/track").json()
+    assert track["times"] == [1, 2, 3, 4]
+    assert track["track"][-1] == pytest.approx(answers[-1]["estimate"], rel=1e-9)
+    statement = world.ask("GET", world.person + "/privacy").json()
+    assert (statement["releases"], statement["spent"], statement["linked"]) == (3, "3", "1")
+    assert "3 releases, epsilon 3 in all." in statement["text"]
+    ledger = world.ask("GET", "/v1/people/anna/ledger").json()
+    assert (ledger["spent"], [entry["time"] for entry in ledger["entries"]]) == ("3", [1, 2, 4])
+    assert world.ask("GET", "/v1/people").json() == {"people": ["anna"]}
+    summary = world.ask("GET", f"/v1/scenarios/{world.scenario}").json()
+    assert (summary["name"], summary["states"], summary["epsilon"]) == ("paper", 6, "1")
+    assert world.ask("GET", "/v1/scenarios").json() == {"scenarios": [world.scenario]}
+    assert world.http.get("/health").json() == {"status": "ok"}
+
+
+def test_the_same_scenario_again_is_the_same(world):
+    again = world.ask("POST", "/v1/scenarios", paper_scenario.body(), scope="admin")
+    assert (again.status_code, again.json()["id"]) == (200, world.scenario)
+
+
+def test_a_budget_is_kept_across_scenarios(world):
+    other = paper_scenario.body(paper_scenario.TOML.replace('"paper"', '"other"'))
+    second = world.ask("POST", "/v1/scenarios", other, scope="admin")
+    assert second.status_code == 201
+    there = f"/v1/scenarios/{second.json()['id']}/people/anna"
+    assert world.ask("PUT", there, {"budget": "3/2"}).status_code == 200
+    assert world.release(1, 4).status_code == 200
+    refused = world.ask("POST", there + "/releases", {"time": 1, "state": 4})
+    assert refused.status_code == 409
+    assert (refused.json()["spent"], refused.json()["remaining"]) == ("1", "1/2")
+    small = {"time": 1, "state": 4, "epsilon": "1/2"}
+    assert world.ask("POST", there + "/releases", small).status_code == 200
+
+
+def test_an_erased_person_cannot_start_afresh(world):
+    world.release(3, 4)
+    buried = world.ask("DELETE", "/v1/people/anna", scope="admin").json()
+    assert buried == {"spent": "1", "times": {world.scenario: 3}}
+    assert world.ask("GET", "/v1/people/anna/ledger").status_code == 404
+    assert world.release(4, 4).status_code == 404
+    assert world.ask("PUT", world.person, {}).json()["time"] == 3
+    assert world.release(3, 4).status_code == 422
+    assert world.release(4, 4).status_code == 200
+    assert world.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "2"
+
+
+# Access
+
+
+ROUTES = {
+    ("GET", "/metrics"): "admin",
+    ("POST", "/v1/scenarios"): "admin",
+    ("GET", "/v1/scenarios"): "read",
+    ("GET", "/v1/scenarios/{digest}"): "read",
+    ("PUT", "/v1/scenarios/{digest}/people/{person}"): "release",
+    ("POST", "/v1/scenarios/{digest}/people/{person}/releases"): "release",
+    ("GET", "/v1/scenarios/{digest}/people/{person}/releases"): "read",
+    ("GET", "/v1/scenarios/{digest}/people/{person}/track"): "read",
+    ("GET", "/v1/scenarios/{digest}/people/{person}/privacy"): "read",
+    ("GET", "/v1/people"): "read",
+    ("GET", "/v1/people/{person}/ledger"): "read",
+    ("DELETE", "/v1/people/{person}"): "admin",
+}
+OPEN = {("GET", "/health")}
+
+
+def body_for(method, path):
+    if path == "/v1/scenarios" and method == "POST":
+        return paper_scenario.body()
+    return {"POST": {"time": 2, "state": 4}, "PUT": {}}.get(method)
+
+
+def test_the_table_of_routes_is_complete(world):
+    listed = world.http.get("/openapi.json").json()["paths"]
+    found = {(method.upper(), path) for path, routes in listed.items() for method in routes}
+    assert found == set(ROUTES) | OPEN
+
+
+@pytest.mark.parametrize(("method", "pattern"), ROUTES)
+def test_every_door_is_closed_without_the_right_key(world, method, pattern):
+    world.release(1, 4)
+    before = world.ask("GET", "/v1/people/anna/ledger").json()
+    path = pattern.replace("{digest}", world.scenario).replace("{person}", "anna")
+    body = body_for(method, path)
+    for key in ("", "wrong", "dphmm_" + "A" * 43, " "):
+        refused = world.ask(method, path, body, key=key)
+        assert refused.status_code == 401, key
+        assert set(refused.json()) == {"problem"}
+    bare = world.http.request(method, path, headers={"authorization": "Basic eDp5"}, json=body)
+    assert bare.status_code == 401
+    for scope in set(SCOPES) - {ROUTES[method, pattern]}:
+        refused = world.ask(method, path, body, scope=scope)
+        assert refused.status_code == 403
+    assert world.ask("GET", "/v1/people/anna/ledger").json() == before
+    assert world.ask(method, path, body, scope=ROUTES[method, pattern]).status_code in (200, 201)
+
+
+@pytest.mark.parametrize(("method", "pattern"), [r for r in ROUTES if "{" in r[1]])
+def test_another_clients_things_look_like_unknown_ones(world, method, pattern):
+    world.release(1, 4)
+    mine = pattern.replace("{digest}", world.scenario).replace("{person}", "anna")
+    nobody = pattern.replace("{digest}", "0" * 64).replace("{person}", "nobody")
+    answers = [
+        world.ask(
+            method, path, body_for(method, path), client="blue", scope=ROUTES[method, pattern]
+        )
+        for path in (mine, nobody)
+    ]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert answers[0].content == answers[1].content
+    assert set(answers[0].headers) == set(answers[1].headers)
+
+
+def test_lists_show_only_the_clients_own(world):
+    assert world.ask("GET", "/v1/people", client="blue").json() == {"people": []}
+    assert world.ask("GET", "/v1/scenarios", client="blue").json() == {"scenarios": []}
+
+
+def test_a_revoked_key_stops_working(world):
+    assert world.ask("GET", "/v1/people").status_code == 200
+    digest = next(
+        k.digest for k in list_keys(world.store) if k.client == "red" and "read" in k.scopes
+    )
+    revoke_key(world.store, digest[:20])
+    assert world.ask("GET", "/v1/people").status_code == 401
+
+
+def test_keys_are_long_random_and_kept_as_hashes(world, tmp_path):
+    keys = set(world.keys.values())
+    assert len(keys) == 6
+    assert all(re.fullmatch(r"dphmm_[\w-]{43}", key) for key in keys)  # 43 letters hold 256 bits
+    held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert not any(key.encode() in held or key[6:].encode() in held for key in keys)
+    with pytest.raises(ArgumentError, match="scopes must be some of"):
+        create_key(world.store, "red", ["everything"])
+
+
+def test_a_key_that_asks_too_often_is_slowed(tmp_path):
+    with service(tmp_path, rate=3) as world:
+        found = [world.ask("GET", "/v1/people") for _ in range(12)]
+        statuses = [answer.status_code for answer in found]
+        assert statuses[0] == 200
+        assert 429 in statuses
+        assert found[statuses.index(429)].headers["retry-after"] == "1"
+
+
+def test_an_address_that_guesses_keys_is_slowed(tmp_path):
+    with service(tmp_path, wrong_keys=3) as world:
+        statuses = [world.ask("GET", "/v1/people", key="wrong").status_code for _ in range(12)]
+        assert statuses[0] == 401
+        assert statuses[-1] == 429
+
+
+# Secrets
+
+
+STATES = st.one_of(
+    st.just(MARKER),
+    st.just([MARKER, 1]),
+    st.just({"a": MARKER}),
+    st.just([[MARKER]]),
+    st.just(None),
+    st.booleans(),
+    st.integers(-(10**30), -1).map(lambda n: n - 7_777_777_777),
+    st.integers(7_777_777_777, 10**40),
+    st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.123456789),
+    st.lists(st.just(8_888_888_888), max_size=4),
+    st.lists(st.just(MARKER), max_size=3),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(state=STATES)
+def test_no_message_repeats_a_state(world, state):
+    with capture() as lines:
+        answer = world.release(1, state)
+    assert answer.status_code == 422
+    for secret in (MARKER, "7777777", "8888888888", "123456"):
+        if secret in json.dumps(state):
+            assert secret not in answer.text
+    assert not any(MARKER in line for line in lines)
+    assert world.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "0"
+
+
+@contextmanager
+def capture():
+    """The lines that the service logs, as they would be written."""
+    lines = []
+
+    class Handler(logging.Handler):
+        def emit(self, record):
+            lines.append(JsonLines().format(record))
+
+    logger, handler = logging.getLogger("dphmm.service"), Handler()
+    logger.addHandler(handler)
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+def test_a_line_of_the_log_names_no_person_key_state_or_duration(world):
+    with capture() as lines:
+        world.release(1, "s3")
+        world.ask("GET", "/v1/people/anna/ledger")
+    text = "".join(lines)
+    assert not any(secret in text for secret in ("anna", "s3", *world.keys.values()))
+    assert [set(json.loads(line)) for line in lines] == 2 * [
+        {"time", "level", "event", "request", "method", "route", "status", "client"}
+    ]
+    assert json.loads(lines[0])["route"].endswith("/people/{person}/releases")
+
+
+def test_a_fault_is_logged_without_its_text(world, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError(MARKER)
+
+    monkeypatch.setattr(world.store, "release", fail)
+    with capture() as lines:
+        answer = world.release(1, 4)
+    assert answer.status_code == 500
+    assert MARKER not in answer.text + "".join(lines)
+    assert json.loads(lines[0])["fault"] == "RuntimeError"
+    assert any("desk.py" in place for place in json.loads(lines[0])["at"])
+
+
+def test_metrics_count_and_measure_no_time(world):
+    world.release(1, 4)
+    world.release(1, 5)
+    text = world.ask("GET", "/metrics", scope="admin").text
+    names = {re.split(r"[ {]", line)[0] for line in text.splitlines() if not line.startswith("#")}
+    assert names <= ALLOWED_METRICS
+    assert 'dphmm_answers_total{repeated="no"} 1.0' in text
+    assert 'dphmm_answers_total{repeated="yes"} 1.0' in text
+    assert "dphmm_epsilon_total 1.0" in text
+    assert "anna" not in text
+
+
+# Bad input and faults
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"", 422),
+        (b"{", 422),
+        (b"[]", 422),
+        (b'{"time": 1}', 422),
+        (b'{"time": "1", "state": 1}', 422),
+        (b'{"time": 0, "state": 1}', 422),
+        (b'{"time": 1.5, "state": 1}', 422),
+        (b'{"time": 1, "state": NaN}', 422),
+        (b'{"time": 1, "state": [Infinity, 0]}', 422),
+        (b'{"time": 1, "state": 1, "extra": 1}', 422),
+        (b'{"time": 1, "state": 1, "epsilon": 0}', 422),
+        (b'{"time": 1, "state": 1, "epsilon": "x"}', 422),
+        (b'{"time": 1, "state": 1, "epsilon": "1e999999999"}', 422),
+        (b'{"time": 1, "state": 1, "epsilon": NaN}', 422),
+        (b'{"time": 1, "state": "\\ud800"}', 422),
+        (b'{"time": ' + b"9" * 5000 + b', "state": 1}', 400),
+        (b"[" * 10_000, 400),
+        (b"\xff\xfe", 400),
+    ],
+)
+def test_a_malformed_body_is_refused(world, content, status):
+    key = world.keys["red", "release"]
+    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+    answer = world.http.post(world.person + "/releases", content=content, headers=headers)
+    assert answer.status_code in (status, 422)
+    assert answer.json()["problem"]
+
+
+@pytest.mark.parametrize("name", ["%00", "%0A", "a" * 201, "%ED%A0%80", "%FF", "."])
+def test_a_strange_name_never_breaks_anything(world, name):
+    for method, path in (
+        ("PUT", f"/v1/scenarios/{world.scenario}/people/{name}"),
+        ("GET", f"/v1/people/{name}/ledger"),
+    ):
+        assert world.ask(method, path, {} if method == "PUT" else None).status_code < 500
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scenario": "epsilon = "},
+        {"scenario": 'epsilon = 1\nstates = "/etc/passwd"'},
+        {"scenario": 'epsilon = 1\nstates = "../../x"'},
+        {"scenario": 'epsilon = 1\nmodel = "/dev/zero"'},
+        {"scenario": "epsilon = 0"},
+        {"scenario": "\ud800"},
+        {"states": ""},
+        {"states": "label,x,y\na,1,2"},
+        {"transition": [[1.0]]},
+        {"transition": [[0.5, 0.4], [0.5]]},
+        {"transition": [[float("nan")] * 6] * 6},
+        {"transition": None},
+        {"transition": None, "model": "not base64!"},
+        {"transition": None, "model": "AAAA"},
+        {"model": "AAAA"},
+        {"edges": "a,b\ns1"},
+    ],
+)
+def test_a_scenario_that_is_none_is_refused_and_reads_no_file(world, change):
+    content = json.dumps({**paper_scenario.body(), **change})
+    headers = {
+        "authorization": f"Bearer {world.keys['red', 'admin']}",
+        "content-type": "application/json",
+    }
+    answer = world.http.post("/v1/scenarios", content=content, headers=headers)
+    if change == {"edges": "a,b\ns1"}:  # a table that the scenario does not name is not read
+        assert answer.status_code == 201
+        return
+    assert answer.status_code == 422
+    assert "root:" not in answer.text
+
+
+def test_a_huge_body_is_refused_before_it_is_read(world):
+    answer = world.release(1, "x" * 100_000)
+    assert answer.status_code == 413
+    assert "at most" in answer.json()["problem"]
+    assert world.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "0"
+
+
+def drive(app, messages, path="/health", headers=()):
+    """Play a connection to the application; what it sends back."""
+    sent, waiting = [], list(messages)
+
+    async def receive():
+        if waiting:
+            return waiting.pop(0)
+        await asyncio.sleep(3600)
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": list(headers),
+        "client": ("127.0.0.1", 1),
+    }
+    asyncio.run(app(scope, receive, send))
+    return sent
+
+
+def test_a_body_that_does_not_come_is_given_up(tmp_path):
+    with service(tmp_path, slowest_body=0.05) as world:
+        sent = drive(world.app, [{"type": "http.request", "body": b"{", "more_body": True}])
+        assert sent[0]["status"] == 408
+
+
+def test_a_body_that_grows_beyond_its_announcement_is_cut_off(tmp_path):
+    with service(tmp_path, largest_body=2000) as world:
+        parts = [{"type": "http.request", "body": b"x" * 900, "more_body": True}] * 3
+        assert drive(world.app, parts)[0]["status"] == 413
+
+
+def test_a_client_that_hangs_up_early_gets_nothing_and_changes_nothing(world):
+    assert drive(world.app, [{"type": "http.disconnect"}]) == []
+
+
+def test_a_client_that_hangs_up_late_finds_its_answer_again(world):
+    """The answer was stored before the client was gone; asking again gives the same one."""
+    store = world.store
+    from dphmm.store.scenarios import rules_of, unpacked
+
+    text = store.scenario(world.scenario, client="red")
+    rules = rules_of(unpacked(text), name=world.scenario)
+    lost = store.release(rules, "anna", 1, 4, client="red").release
+    again = world.release(1, 2).json()
+    assert again["repeated"]
+    assert again["lattice"] == lost.lattice.tolist()
+
+
+def test_a_store_in_trouble_is_a_503_that_says_what_to_do(world, monkeypatch):
+    def fail(*_, **__):
+        raise StoreError("the store is locked by another program; try again")
+
+    monkeypatch.setattr(world.store, "release", fail)
+    answer = world.release(1, 4)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert "try again" in answer.json()["problem"]
+
+
+def test_a_service_that_is_closing_refuses_new_requests(world):
+    world.app.closing = True
+    answer = world.release(1, 4)
+    world.app.closing = False
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert world.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "0"
+
+
+def test_a_service_with_too_many_waiting_says_so(tmp_path):
+    with service(tmp_path, threads=1, waiting=1) as world:
+        import threading
+
+        gate, seen = threading.Event(), []
+        original = world.store.release
+        world.store.release = lambda *a, **k: (gate.wait(30), original(*a, **k))[1]
+
+        async def crowd():
+            import httpx
+
+            transport = httpx.ASGITransport(world.app)
+            headers = {"authorization": f"Bearer {world.keys['red', 'release']}"}
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://test", headers=headers
+            ) as http:
+                path, body = world.person + "/releases", {"time": 1, "state": 4}
+                tasks = [asyncio.create_task(http.post(path, json=body)) for _ in range(6)]
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                gate.set()
+                seen.extend(answer.status_code for answer in await asyncio.gather(*tasks))
+                assert {task.result().status_code for task in done} == {503}
+
+        asyncio.run(crowd())
+        assert set(seen) == {200, 503}
+
+
+def test_unknown_paths_and_methods_are_problems_too(world):
+    assert world.ask("GET", "/v1/nothing").json() == {"problem": "not found"}
+    refused = world.ask("DELETE", "/v1/people", scope="admin")
+    assert refused.status_code == 405
+    assert refused.headers["allow"] == "GET"
+    assert world.http.get("/nothing").status_code == 404
+
+
+# The tick
+
+
+@given(passed=st.floats(0, 1000), tick=st.floats(0.001, 10))
+def test_an_answer_leaves_on_a_whole_tick(passed, tick):
+    wait = until_tick(passed, tick)
+    assert 0 <= wait <= tick + 1e-9
+    ticks = (passed + wait) / tick
+    assert ticks == pytest.approx(round(ticks), abs=1e-6)
+    assert round(ticks) >= 1
+
+
+def test_the_tick_waits_before_the_answer_leaves(tmp_path, monkeypatch):
+    waits = []
+
+    async def note(seconds):
+        waits.append(seconds)
+
+    monkeypatch.setattr("dphmm.service.door.asyncio.sleep", note)
+    with service(tmp_path, tick=5.0) as world:
+        world.release(1, 4)
+        assert 0 < waits[-1] <= 5
+        count = len(waits)
+        world.http.get("/health")
+        assert len(waits) == count
+
+
+@pytest.mark.parametrize("bad", [{"tick": -1}, {"tick": 100}, {"threads": 0}, {"waiting": 0}])
+def test_settings_that_make_no_sense_are_refused(bad):
+    with pytest.raises(ArgumentError, match="must be"):
+        ServiceSettings(**bad)
