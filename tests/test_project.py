@@ -34,7 +34,7 @@ LAYERS = (
     ("batch",),
     ("blowfish", "adversary", "audit", "datasets", "scenario", "learning", "evaluate"),
     ("dphmm",),
-    ("report", "store", "spark", "service", "studio", "cli", "__main__"),
+    ("report", "demo", "store", "spark", "service", "studio", "cli", "__main__"),
 )
 LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 

@@ -1,0 +1,88 @@
+"""`dphmm report`: one page about a scenario and what was released under it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dphmm.cli.common import json_option, print_json
+from dphmm.errors import DataError
+from dphmm.report import TrackFacts, private_errors, read_truth, scenario_page
+from dphmm.scenario.files import write_whole
+from dphmm.scenario.released import read_releases
+from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.settings import as_text
+
+__all__ = ["command"]
+
+
+@click.command("report")
+@click.argument("scenario_file", metavar="SCENARIO.TOML")
+@click.argument("releases")
+@click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE")
+@click.option("--person", help="Whose track is drawn; by default the first in the file.")
+@click.option("--unit", default="", help="What the query is measured in, such as m.")
+@click.option(
+    "--private-truth",
+    metavar="TRIPS",
+    help="The true trips. Adds a section for their owner that must not be published.",
+)
+@json_option
+def command(
+    scenario_file: str,
+    releases: str,
+    output: str,
+    person: str | None,
+    unit: str,
+    private_truth: str | None,
+    as_json: bool,
+) -> int:
+    r"""Write one HTML page about RELEASES, the output of `dphmm release`.
+
+    It shows the map, the policy, the noise, who hides whom, a person's released and estimated
+    track, and the ledger, and says in plain sentences what an adversary can and cannot learn.
+    All of it is public unless you add --private-truth.
+
+    \b
+    Example:
+      dphmm report town.toml released.csv -o report.html
+    """
+    read = [scenario_file, releases, *([private_truth] if private_truth else [])]
+    if any(Path(output).resolve() == Path(name).resolve() for name in read):
+        raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
+    scenario = Scenario.load(scenario_file)
+    tracks = read_releases(releases, scenario)
+    people = [TrackFacts(track) for track in tracks]
+    names = [track.person for track in tracks]
+    if person is not None and person not in names:
+        raise DataError(f"{Path(releases).name}: file must hold releases of --person, got none")
+    truth = None if private_truth is None else read_truth(private_truth, scenario)
+    page = scenario_page(scenario, people, person=person, truth=truth, unit=unit)
+    write_whole(output, page)
+    shown = next(facts for facts in people if person in (None, facts.track.person))
+    if as_json:
+        answer: dict[str, object] = {
+            "report": output,
+            "private": truth is not None,
+            "people": len(tracks),
+            "releases": sum(len(track.releases) for track in tracks),
+            "spent": {track.person: as_text(track.stream.ledger.spent) for track in tracks},
+            "statement": shown.statement.text(),
+        }
+        if truth is not None:
+            everybody = [facts for facts in people if truth.of(facts) is not None]
+            if everybody:
+                found = private_errors(everybody, truth)
+                answer["private_errors"] = {
+                    "raw": found.raw,
+                    "estimate": found.estimate,
+                    "smoothed": found.smoothed,
+                }
+        print_json(answer)
+        return 0
+    count = sum(len(track.releases) for track in tracks)
+    click.echo(f"{output}: {len(tracks)} people, {count} answers")
+    if truth is not None:
+        click.echo("It holds a private section: do not publish it.")
+    return 0

@@ -1,0 +1,203 @@
+"""The main job end to end on a synthetic city, in a folder of files to look at and to change.
+
+The city and everybody in it are made up from a fixed seed, so its "true" trips are no secret.
+The noise is the real thing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from dphmm.datasets import synthetic_city
+from dphmm.datasets.city import City
+from dphmm.errors import DataError
+from dphmm.learning import Moves, learn_public, moves_within
+from dphmm.report import PrivateErrors, TrackFacts, private_errors, read_truth, scenario_page
+from dphmm.scenario import Clock, Journal, Policy, Releaser, Scenario, Settings, States
+from dphmm.scenario.checking import Step, check_steps
+from dphmm.scenario.files import write_whole
+from dphmm.scenario.released import read_releases
+from dphmm.scenario.releasing import Answer
+from dphmm.scenario.settings import as_text
+from dphmm.scenario.trips import read_trips
+
+__all__ = ["Demo", "run_demo"]
+
+SEED = 20260
+TEACHERS = 300
+"""People whose Monday the model is learned from; nobody whose day is released is among them."""
+DAYS = 2
+STEP_MINUTES = 5
+RADIUS = Fraction(1000)
+SMOOTHING = 0.02
+REACH = 500.0
+"""Moves up to here, in metres, are possible although nobody made them."""
+MONDAY = datetime(2024, 4, 29, tzinfo=UTC)
+MONDAYS_STEPS = slice(0, 24 * 60 // STEP_MINUTES)
+TUESDAYS_STEPS = slice(24 * 60 // STEP_MINUTES, 2 * 24 * 60 // STEP_MINUTES)
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Where the files are, and the figures."""
+
+    folder: Path
+    people: tuple[str, ...]
+    """Whose day was released."""
+    answers: int
+    repeated: int
+    """Answers that an earlier run had given; they were said again and cost nothing."""
+    states: int
+    links: int
+    check: Step
+    errors: PrivateErrors
+    """Of all releases; the demo's trips are invented, so these may be shown."""
+
+    @property
+    def ratio(self) -> float:
+        """The estimate's mean error as a part of the raw answer's."""
+        return self.errors.estimate / self.errors.raw
+
+
+def run_demo(
+    folder: str | Path = "demo", *, people: int = 12, say: Callable[[str], None] = lambda line: None
+) -> Demo:
+    """Make the city, learn, draw a policy, check, release, evaluate, report; `say` hears progress.
+
+    A second run in the same folder finds its ledger and repeats every answer.
+    """
+    place = Path(folder)
+    if place.exists() and not place.is_dir():
+        raise DataError(f"{place}: folder must be a folder, got a file of that name")
+    place.mkdir(parents=True, exist_ok=True)
+    names = {
+        name: place / file
+        for name, file in (
+            ("toml", "city.toml"),
+            ("history", "history.csv"),
+            ("trips", "trips.csv"),
+            ("released", "released.csv"),
+            ("ledger", "city.ledger.jsonl"),
+            ("report", "report.html"),
+            ("private", "report-private.html"),
+        )
+    }
+    say(f"A made-up city: 10 km across, {TEACHERS + people} people who live there")
+    city = synthetic_city(
+        people=TEACHERS + people,
+        days=DAYS,
+        rng=np.random.default_rng(SEED),
+        step_minutes=STEP_MINUTES,
+    )
+    labels = [f"r{row:02d}c{column:02d}" for row, column in city.grid.row_col.tolist()]
+    _write_trips(names["history"], city, range(TEACHERS), MONDAYS_STEPS, labels)
+    _write_trips(names["trips"], city, range(TEACHERS, TEACHERS + people), TUESDAYS_STEPS, labels)
+
+    say(f"A model of how people move, learned from the Monday of {TEACHERS} who agreed")
+    scenario = _scenario(city, labels)
+    scenario.save(names["toml"])
+    scenario = Scenario.load(names["toml"])
+
+    say("A policy: places up to 1 km apart must look alike; who would be exposed?")
+    check = list(check_steps(scenario, 10))[-1]
+
+    say(f"The Tuesday of {people} others, released every {STEP_MINUTES} minutes at epsilon 1")
+    answers = _release(scenario, names["trips"], names["ledger"])
+    _write_answers(names["released"], scenario, answers)
+
+    say("What the answers are worth, and the report")
+    known = [TrackFacts(track) for track in read_releases(names["released"], scenario)]
+    truth = read_truth(names["trips"], scenario)
+    errors = private_errors(known, truth)
+    write_whole(names["report"], scenario_page(scenario, known, unit="m"))
+    write_whole(names["private"], scenario_page(scenario, known, truth=truth, unit="m"))
+    return Demo(
+        folder=place,
+        people=tuple(facts.track.person for facts in known),
+        answers=len(answers),
+        repeated=sum(answer.repeated for answer in answers),
+        states=len(scenario.states),
+        links=len(scenario.policy.edges),
+        check=check,
+        errors=errors,
+    )
+
+
+def _scenario(city: City, labels: list[str]) -> Scenario:
+    monday = city.states[:TEACHERS, MONDAYS_STEPS]
+    steps = np.arange(monday.shape[1])
+    learned = learn_public(
+        [Moves.of_track(steps, states) for states in monday],
+        city.grid.n_states,
+        smoothing=SMOOTHING,
+        support=moves_within(city.grid.centers, REACH),
+    )
+    settings = Settings(
+        "city",
+        Fraction(1),
+        states="cells.csv",
+        limit=Fraction(300),
+        start="stationary",
+        step=Fraction(10),
+        policy=Policy(distance=RADIUS),
+        clock=Clock(f"{STEP_MINUTES} min"),
+    )
+    states = States.on_plane(city.grid.centers, city.categories, labels)
+    return Scenario(settings, states, learned.model, learned.source)
+
+
+def _release(scenario: Scenario, trips: Path, ledger: Path) -> list[Answer]:
+    clock = scenario.settings.clock
+    with Journal(ledger) as journal:
+        releaser = Releaser(scenario, journal, file=trips.name)
+        releaser.check(read_trips(trips, scenario.states, clock))
+        return releaser.answer(list(read_trips(trips, scenario.states, clock)))
+
+
+def _write_trips(
+    path: Path, city: City, people: Iterable[int], steps: slice, labels: list[str]
+) -> None:
+    times = [
+        (MONDAY + timedelta(minutes=int(minute))).strftime("%Y-%m-%dT%H:%MZ")
+        for minute in city.times[steps]
+    ]
+    _write_csv(
+        path,
+        [
+            ("person", "time", "state"),
+            *(
+                (f"p{person:03d}", time, labels[state])
+                for person in people
+                for time, state in zip(times, city.states[person, steps].tolist(), strict=True)
+            ),
+        ],
+    )
+
+
+def _write_answers(path: Path, scenario: Scenario, answers: list[Answer]) -> None:
+    columns = scenario.columns
+    head = ("person", "time", *columns, *(f"estimate_{name}" for name in columns), "epsilon")
+    rows = [
+        (
+            answer.person,
+            answer.time,
+            *(repr(float(value)) for value in (*answer.answer, *answer.estimate)),
+            as_text(answer.epsilon),
+        )
+        for answer in answers
+    ]
+    _write_csv(path, [head, *rows])
+
+
+def _write_csv(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    write_whole(path, out.getvalue())

@@ -1,0 +1,16 @@
+"""Pages for people: a scenario and its releases, with plots, prices and plain sentences."""
+
+from __future__ import annotations
+
+from dphmm.report.facts import TrackFacts
+from dphmm.report.page import scenario_page
+from dphmm.report.private import PrivateErrors, Truth, private_errors, read_truth
+
+__all__ = [
+    "PrivateErrors",
+    "TrackFacts",
+    "Truth",
+    "private_errors",
+    "read_truth",
+    "scenario_page",
+]

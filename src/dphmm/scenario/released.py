@@ -1,0 +1,76 @@
+"""Releases read back from a file, each person's stream brought to where they lead.
+
+What `dphmm release` wrote is enough to know all that anybody can know: estimates, smoothed
+estimates and prices follow from the answers and the scenario.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dphmm.errors import DataError
+from dphmm.ledger import Ledger
+from dphmm.plan import Protected
+from dphmm.scenario.clock import Slots
+from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.trips import read_records
+from dphmm.stream import Release, Stream
+
+__all__ = ["Track", "read_releases"]
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """What was said about one person; all of it is public."""
+
+    person: str
+    stream: Stream
+    times: list[str] = field(default_factory=list, repr=False)
+    """As written in the file, one a release."""
+    slots: list[int] = field(default_factory=list, repr=False)
+    """The step of the clock that each time falls in."""
+    releases: list[Release] = field(default_factory=list, repr=False)
+    protected: list[Protected] = field(default_factory=list, repr=False)
+    """The public rules of each release: possible set, policy, noise."""
+
+
+def read_releases(path: str | Path, scenario: Scenario) -> list[Track]:
+    """Everybody's track in a file that `dphmm release` wrote, in order of first appearance."""
+    name = Path(path).name
+    columns = ("person", "time", *scenario.columns, "epsilon")
+    slots = Slots(scenario.settings.clock, name)
+    first = scenario.settings.clock.first_slot
+    tracks: dict[str, tuple[int, Track]] = {}
+    for line, record in read_records(path, name):
+        missing = [column for column in columns if column not in record]
+        if missing:
+            raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
+        if record["person"] is None:
+            continue
+        person, slot = str(record["person"]).strip(), slots.of(record["time"], line)
+        if person not in tracks:
+            # The file tells what was spent; a limit is for those who spend.
+            stream = scenario.stream(person, ledger=Ledger())
+            tracks[person] = (slot - 1 if first is None else first, Track(person, stream))
+        base, track = tracks[person]
+        try:
+            answer = np.array([float(record[column]) for column in scenario.columns])
+            if slot <= base + track.stream.time:
+                raise ValueError
+            track.stream.skip(slot - base - track.stream.time - 1)
+            release = track.stream.repeat(scenario.on_lattice(answer)[0], str(record["epsilon"]))
+        except (ValueError, TypeError, OverflowError):
+            raise DataError(
+                f"{name}:{line}: row must be a release of {scenario.name!r} in order of time"
+            ) from None
+        assert track.stream._step is not None
+        track.times.append(str(record["time"]).strip())
+        track.slots.append(slot)
+        track.releases.append(release)
+        track.protected.append(track.stream._step)
+    if not tracks:
+        raise DataError(f"{name}: file must hold at least one release, got none")
+    return [track for _, track in tracks.values()]

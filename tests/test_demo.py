@@ -1,0 +1,77 @@
+"""The demo: the main job end to end, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from dphmm.cli.demo import FILES
+from dphmm.scenario import Scenario
+from tests.scenarios import is_one_line, run
+
+HALF = 0.5
+"""The estimate's mean error is at most this part of the raw answer's, at epsilon 1."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A demo of three people and what it printed."""
+    folder = tmp_path_factory.mktemp("some where") / "demo"
+    result = run("demo", "-o", folder, "--people", 3)
+    assert result.exit_code == 0, result.output
+    return folder, result.stdout
+
+
+def test_the_demo_writes_every_file_that_it_names(made: tuple[Path, str]) -> None:
+    folder, printed = made
+    assert sorted(path.name for path in folder.iterdir()) == sorted(name for name, _ in FILES)
+    assert all(name in printed for name, _ in FILES)
+
+
+def test_estimates_are_at_least_twice_as_close_as_answers_at_epsilon_one(
+    made: tuple[Path, str],
+) -> None:
+    folder, _ = made
+    assert Scenario.load(folder / "city.toml").settings.epsilon == 1
+    facts = json.loads(run("demo", "-o", folder, "--people", 3, "--json").stdout)
+    errors = facts["mean_error"]
+    assert errors["estimate"] <= HALF * errors["raw"]
+    assert errors["smoothed"] < errors["estimate"]
+    assert facts["exposed"] == 0
+
+
+def test_a_second_run_says_the_same_and_spends_nothing(made: tuple[Path, str]) -> None:
+    folder, _ = made
+    before = {name: (folder / name).read_bytes() for name, _ in FILES if name != "model.npz"}
+    facts = json.loads(run("demo", "-o", folder, "--people", 3, "--json").stdout)
+    assert facts["repeated"] == facts["answers"] == 3 * 288
+    assert before == {name: (folder / name).read_bytes() for name in before}
+
+
+def test_what_it_says_to_type_next_works(made: tuple[Path, str]) -> None:
+    _, printed = made
+    lines = printed.partition("What to type next\n")[2].splitlines()
+    commands = [shlex.split(line) for line in lines if line.startswith("  ")]
+    names = [words[words.index("dphmm") + 1 :] for words in commands]
+    assert [words[0] for words in names] == ["check", "design", "report", "studio"]
+    for words in names[:-1]:
+        result = run(*words)
+        assert result.exit_code == 0, result.output
+
+
+def test_the_demo_says_how_a_release_file_is_made_as_release_does(made: tuple[Path, str]) -> None:
+    folder, _ = made
+    again = folder.parent / "again.csv"
+    result = run("release", folder / "city.toml", folder / "trips.csv", "-o", again)
+    assert result.exit_code == 0
+    assert again.read_bytes() == (folder / "released.csv").read_bytes()
+
+
+def test_a_folder_that_is_a_file_gets_one_line(tmp_path: Path) -> None:
+    (tmp_path / "demo").write_text("mine")
+    result = run("demo", "-o", tmp_path / "demo")
+    assert (result.exit_code, is_one_line(result.stderr)) == (2, True)
+    assert (tmp_path / "demo").read_text() == "mine"
