@@ -23,7 +23,6 @@ COMMANDS = {
     "audit": "a black-box test of the noise against its epsilon, with broken controls first",
     "check": "who is exposed when, what repair adds, and what an answer is worth",
     "demo": "a small city, its policy and a day of private releases, in under a minute",
-    "demo": "a small city, its policy and a day of private releases, in under a minute",
     "design": "the radius or epsilon that meets a wanted error or protection",
     "learn": "a model of how people move, from their trips or from earlier releases",
     "release": "private answers for trips from a file or a pipe",
