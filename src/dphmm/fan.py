@@ -8,28 +8,39 @@ other, each exactly, from uniform words.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from math import exp
+from math import ceil, exp, expm1
 from typing import Any
 
 import numpy as np
 
 from dphmm import kernels
-from dphmm._types import FloatArray, IntArray, ObjectArray
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.errors import GeometryError
 from dphmm.hull import SensitivityHull
 from dphmm.lattice import SAFE, adjugate, determinant, exact_product, hermite, largest
-from dphmm.randomness import Randomness, Words
+from dphmm.randomness import FIRST_WORDS, Randomness, Words
 
 __all__ = ["Cone", "Fan", "fan_of"]
 
 MAX_SUMMED = 2**25
 """Lattice sums are taken term by term up to this many cosets, about half a second."""
+
+LONGER = 8
+"""How many times the first words are tried with compiled integers before Python's."""
+
+MANY_WORDS = 4096
+"""The longest rows of words that are made for many answers at once."""
+
+PER_THREAD = 8192
+"""Answers that one thread draws at a time."""
 
 LEVELS = 64
 """How deep the compiled sampler follows an exponential series."""
@@ -61,11 +72,10 @@ class Fan:
         """One noise vector on the lattice, exactly with probability exp(-epsilon ||.||_K)/Z."""
         if not self.cones:
             return np.zeros(self.body.dimension, dtype=np.int64)
-        compiled = self.compiled(epsilon)
-        if compiled is not None:
-            noise = np.empty(self.body.dimension, dtype=np.int64)
-            if kernels.sampler.draw(words.leading(), *compiled, noise):
-                return noise
+        for leading in (words.leading(), words.leading(LONGER * FIRST_WORDS)):
+            noise, done = self._draw_compiled(epsilon, leading[None])
+            if done[0]:
+                return noise[0]
         return np.array(self.draw_with_integers(epsilon, words), dtype=object)
 
     def draw_many(
@@ -77,21 +87,46 @@ class Fan:
         states: IntArray,
     ) -> ObjectArray:
         """One noise vector for each name, as `draw` gives with the words of (name, *shared)."""
-        noise = np.zeros((len(names), self.body.dimension), dtype=np.int64)
         if not self.cones:
-            return noise
-        words, compiled = source.many(names, shared, states), self.compiled(epsilon)
-        left = np.arange(len(names))
-        if compiled is not None:
-            left = np.flatnonzero(~kernels.sampler.draw_many(words, *compiled, noise))
+            return np.zeros((len(names), self.body.dimension), dtype=np.int64)
+        words = source.many(names, shared, states, self._words_wanted(float(epsilon)))
+        noise, done = self._draw_compiled(epsilon, words)
+        left = np.flatnonzero(~done)
         if not len(left):
             return noise
         rest = [source.after(words[row], (names[row], *shared), int(states[row])) for row in left]
-        single = np.array([self.draw_with_integers(epsilon, more) for more in rest], dtype=object)
+        single = np.array([self.draw(epsilon, more) for more in rest], dtype=object)
         if largest(single) >= SAFE:
             noise = noise.astype(object)
         noise[left] = single
         return noise
+
+    def _draw_compiled(self, epsilon: Fraction, words: Any) -> tuple[IntArray, Mask]:
+        """Noise for every row of words, on all cores, and which rows were enough for it."""
+        noise = np.empty((len(words), self.body.dimension), dtype=np.int64)
+        done = np.zeros(len(words), dtype=bool)
+        compiled = self.compiled(epsilon)
+        if compiled is None:
+            return noise, done
+
+        def part(rows: slice) -> None:
+            kernels.sampler.draw_many(words[rows], *compiled, noise[rows], done[rows])
+
+        if len(words) <= PER_THREAD:
+            part(slice(None))
+        else:
+            parts = [slice(i, i + PER_THREAD) for i in range(0, len(words), PER_THREAD)]
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(part, parts))
+        return noise, done
+
+    def _words_wanted(self, epsilon: float) -> int:
+        """Words that are nearly always enough: twice what an answer takes on average."""
+        rank = self.body.rank
+        tries = (epsilon / -expm1(-epsilon)) ** rank
+        return min(
+            MANY_WORDS, max(FIRST_WORDS, 34 * ceil((2 * tries * (rank + 4) + 12 * rank) / 34))
+        )
 
     def compiled(self, epsilon: Fraction) -> tuple[Any, ...] | None:
         """The arguments of the compiled sampler, or None if a product could pass 64 bits."""

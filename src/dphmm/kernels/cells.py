@@ -46,3 +46,38 @@ def moments(
             x[axis] = 0
             axis += 1
     return weight, first, pairs
+
+
+@njit(cache=True)
+def binned(
+    diagonal: IntArray, inverse: IntArray, volume: int, strict: Mask, epsilon: float, bins: int
+) -> FloatArray:
+    """The sums of exp(-epsilon sum c) over the cell's points, by their place in a bins^rank grid.
+
+    Bins are numbered with the first coordinate slowest; arguments as in `moments`.
+    """
+    rank = len(diagonal)
+    sums = np.zeros(bins**rank)
+    x = np.zeros(rank, dtype=np.int64)
+    for _ in range(volume):
+        total = 0.0
+        place = 0
+        for j in range(rank):
+            n = np.int64(0)
+            for i in range(rank):
+                n = (n + x[i] * inverse[i, j]) % volume
+            layer = n
+            if strict[j]:
+                n = volume if n == 0 else n
+                layer = n - 1
+            total += n / volume
+            place = place * bins + layer * bins // volume
+        sums[place] += np.exp(-epsilon * total)
+        axis = 0
+        while axis < rank:
+            x[axis] += 1
+            if x[axis] < diagonal[axis]:
+                break
+            x[axis] = 0
+            axis += 1
+    return sums

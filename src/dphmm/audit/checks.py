@@ -1,0 +1,215 @@
+"""The tests of an audit: each has a level, the chance that it accuses a mechanism wrongly.
+
+Ratios are bounded by Clopper and Pearson, whose intervals are never too short. Chi-square is
+an approximation, good to a fraction of a percent because every cell expects many draws.
+Integers off the lattice and two equal histories accuse nobody wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, exp, inf, log
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from dphmm._types import FloatArray, IntArray
+from dphmm.audit.events import Cells, Event
+from dphmm.audit.sampler import Answers, Checked, Sampler, drawn
+
+__all__ = ["Finding", "Test", "bound", "check_lattice", "check_law", "check_ratio", "check_repeats"]
+
+Test: TypeAlias = Literal["ratio", "law", "lattice", "fine bits", "repeats"]
+
+PAIRS = 1000
+"""Pairs of answers from which the chance of a coincidence is bounded; also the most compared."""
+
+COINCIDENT = 1e-9
+"""Float noise of two states is the same up to the rounding of a sum."""
+
+LEAST_MISS = 1e-12
+"""Chances to miss are not told apart below this."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one test saw; nothing here depends on anybody's true state."""
+
+    test: Test
+    what: str
+    violated: bool
+    level: float
+    """The chance of a wrong alarm, at most."""
+    detail: str
+    miss: float | None = None
+    """The chance to miss a mechanism that spends a tenth more than it claims, if computed."""
+
+
+def lower(hits: int, draws: int, level: float) -> float:
+    """A probability that is below the true one but for a chance of `level`."""
+    return float(stats.beta.ppf(level, hits, draws - hits + 1)) if hits else 0.0
+
+
+def upper(hits: int, draws: int, level: float) -> float:
+    """A probability that is above the true one but for a chance of `level`."""
+    return float(stats.beta.isf(level, hits + 1, draws - hits)) if hits < draws else 1.0
+
+
+def bound(hits: int, hits_of_other: int, draws: int, level: float) -> float:
+    """An epsilon that the mechanism really spends at least, but for a chance of `level`.
+
+    >>> round(bound(5000, 1000, 10_000, 1e-6), 2)
+    1.38
+    """
+    low = lower(hits, draws, level / 2)
+    return log(low / upper(hits_of_other, draws, level / 2)) if low > 0 else -inf
+
+
+def ratio_miss(share: float, other: float, draws: int, level: float, limit: float) -> float:
+    """A chance that two binomials with these probabilities stay within the limit, at most.
+
+    Both counts lie on the right side of their quantiles but for the chance returned, and
+    already those quantiles give the alarm.
+    """
+    low, high = log(LEAST_MISS), 0.0
+    if not _alarms(share, other, draws, level, limit, exp(high) / 2):
+        return 1.0
+    if _alarms(share, other, draws, level, limit, exp(low) / 2):
+        return LEAST_MISS
+    for _ in range(40):
+        middle = (low + high) / 2
+        if _alarms(share, other, draws, level, limit, exp(middle) / 2):
+            high = middle
+        else:
+            low = middle
+    return exp(high)
+
+
+def _alarms(
+    share: float, other: float, draws: int, level: float, limit: float, tail: float
+) -> bool:
+    hits = int(stats.binom.ppf(tail, draws, share))
+    hits_of_other = int(stats.binom.isf(tail, draws, other))
+    return bound(hits, hits_of_other, draws, level) > limit
+
+
+def law_miss(claimed: FloatArray, true: FloatArray, draws: int, level: float) -> float:
+    """The chance that chi-square takes one law for another, by the noncentral distribution."""
+    freedom = len(claimed) - 1
+    distance = draws * float(((true - claimed) ** 2 / claimed).sum())
+    missed = stats.ncx2.cdf(stats.chi2.isf(level, freedom), freedom, distance)
+    return max(LEAST_MISS, float(missed))
+
+
+def check_ratio(
+    claim: Checked,
+    event: Event,
+    answers: Mapping[int, Answers],
+    level: float,
+    *,
+    test: Test = "ratio",
+    miss: float | None = None,
+) -> Finding:
+    """Whether an event tells two states apart by more than was claimed."""
+    hits, hits_of_other = (
+        int(event.holds(answers[state]).sum()) for state in (event.state, event.other)
+    )
+    found = bound(hits, hits_of_other, len(answers[event.state]), level)
+    epsilon = float(claim.epsilon)
+    said = "nothing certified" if found == -inf else f"at least epsilon {found:.4f}"
+    detail = f"{hits} and {hits_of_other} times: {said}, claimed {epsilon:g}"
+    return Finding(test, event.what, found > epsilon, level, detail, miss)
+
+
+def check_law(
+    claim: Checked, cells: Cells, state: int, answers: Answers, level: float, miss: float | None
+) -> Finding:
+    """Whether answers have the exact probabilities that were claimed."""
+    counts = cells.counts(answers - claim.points[state])
+    return _law(counts, cells.probabilities, state, level, miss)
+
+
+def check_points(
+    state: int, answers: Answers, points: Answers, probabilities: FloatArray, level: float
+) -> Finding:
+    """The same on single points, the last probability being that of all others."""
+    both = np.concatenate([points, answers])
+    _, names = np.unique(both, axis=0, return_inverse=True)
+    names = names.ravel()
+    every = np.bincount(names[len(points) :], minlength=int(names.max()) + 1)
+    alone = every[names[: len(points)]]
+    return _law(np.append(alone, len(answers) - alone.sum()), probabilities, state, level, None)
+
+
+def _law(
+    counts: IntArray, probabilities: FloatArray, state: int, level: float, miss: float | None
+) -> Finding:
+    expected = counts.sum() * probabilities
+    distance = float(((counts - expected) ** 2 / expected).sum())
+    chance = float(stats.chi2.sf(distance, len(counts) - 1))
+    detail = f"chi-square {distance:.1f} on {len(counts)} cells, p = {chance:.2g}"
+    what = f"probabilities of answers given {state}"
+    return Finding("law", what, chance < level, level, detail, miss)
+
+
+def check_lattice(claim: Checked, answers: Mapping[int, Answers]) -> Finding:
+    """Whether every answer is a vector of integers, or at least of finite numbers."""
+    wrong = 0
+    for some in answers.values():
+        if some.dtype.kind == "f":
+            good = some == np.floor(some) if claim.lattice else np.isfinite(some)
+            wrong += int((~(good & np.isfinite(some))).any(axis=1).sum())
+    total = sum(map(len, answers.values()))
+    kind = "integers" if claim.lattice else "finite"
+    detail = f"{wrong} of {total} answers are not {kind}"
+    return Finding("lattice", f"answers are {kind}", wrong > 0, 0.0, detail)
+
+
+def check_repeats(
+    claim: Checked, make: Callable[[], Sampler], states: tuple[int, int], level: float
+) -> list[Finding]:
+    """Whether fresh instances, or two calls of one, say the same things again.
+
+    The chance c that two independent answers coincide is bounded from pairs within an
+    instance, a quarter of the level for each state; m coincidences in a row then have chance
+    c^m at most, and each of three comparisons may use a sixth of the level.
+    """
+    state, other = states
+    each = level / 3
+    first, second = make(), make()
+    answers = drawn(claim, first, state, 2 * PAIRS)
+    again = drawn(claim, first, state, 2 * PAIRS)
+    fresh = drawn(claim, second, state, 2 * PAIRS)
+    third = drawn(claim, make(), other, 2 * PAIRS)
+    chance = max(_coincidence(some, level / 4) for some in (answers, third))
+    needed = ceil(log(level / 6) / log(chance)) if chance < 1 else 2 * PAIRS + 1
+    findings = [_repeat("two calls of one instance", answers, again, needed, each)]
+    if first is second:
+        detail = "not tested: there is only one instance"
+        findings.append(Finding("repeats", "two fresh instances", False, 0.0, detail))
+    else:
+        findings.append(_repeat("two fresh instances", answers, fresh, needed, each))
+        noise, shifted = answers - claim.points[state], third - claim.points[other]
+        what = f"noise of fresh instances in {state} and {other}"
+        findings.append(_repeat(what, noise, shifted, needed, each))
+    return findings
+
+
+def _coincidence(answers: Answers, level: float) -> float:
+    """What the chance that two independent answers are equal does not exceed."""
+    equal = int((answers[:PAIRS] == answers[PAIRS:]).all(axis=1).sum())
+    return upper(equal, PAIRS, level)
+
+
+def _repeat(what: str, some: Answers, others: Answers, needed: int, level: float) -> Finding:
+    if needed > len(some):
+        return Finding("repeats", what, False, 0.0, "not tested: answers hardly vary")
+    if some.dtype.kind == "f":
+        same = (np.abs(some - others) <= COINCIDENT).all(axis=1)
+    else:
+        same = (some == others).all(axis=1)
+    repeated = len(same) if same.all() else int(np.argmin(same))
+    detail = f"the first {repeated} answers are the same; {needed} would be no chance"
+    return Finding("repeats", what, repeated >= needed, level, detail)

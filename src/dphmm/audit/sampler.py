@@ -1,0 +1,162 @@
+"""What can be audited: a claim, the answers without noise, and a way to draw answers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dphmm._types import IntArray
+from dphmm.errors import ArgumentError
+from dphmm.hull import SensitivityHull
+from dphmm.ledger import as_epsilon
+from dphmm.mechanisms import Mechanism
+from dphmm.query import Exact
+from dphmm.randomness import Randomness
+
+__all__ = ["Answers", "MechanismSampler", "Sampler", "checked", "drawn", "load"]
+
+Answers: TypeAlias = NDArray[Any]
+"""(size, d) integers or floats."""
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Somebody's mechanism: this much is enough to hold it against its claim.
+
+    Three more attributes make the audit sharper. `lattice = True` says that every answer is
+    a vector of integers. `log_probability(answer)` gives the claimed log-probability of one
+    answer in every state. `body`, a `SensitivityHull`, says that the noise is claimed to be
+    exact K-norm noise from it.
+    """
+
+    @property
+    def claimed(self) -> Exact:
+        """The epsilon that is claimed between the two states of every edge."""
+
+    @property
+    def points(self) -> ArrayLike:
+        """(n_states, d) the answer of each state without noise."""
+
+    @property
+    def edges(self) -> ArrayLike:
+        """(m, 2) the pairs of states that the claim is about."""
+
+    def sample(self, state: int, size: int) -> ArrayLike:
+        """(size, d) independent noisy answers of one state."""
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismSampler:
+    """One of our own mechanisms, with the edges that it is claimed for."""
+
+    mechanism: Mechanism
+    edges: IntArray
+    claimed: Fraction
+    randomness: Randomness | None = None
+    lattice: bool = True
+
+    @property
+    def points(self) -> IntArray:
+        """The lattice points of the states."""
+        return self.mechanism.query.points
+
+    @property
+    def body(self) -> SensitivityHull:
+        """The body of the noise."""
+        return self.mechanism.body
+
+    def sample(self, state: int, size: int) -> Answers:
+        """Lattice answers."""
+        return self.mechanism.sample_many(state, size, self.randomness)
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A sampler's claim, read once."""
+
+    sampler: Sampler
+    epsilon: Fraction
+    points: Answers
+    edges: IntArray
+    lattice: bool
+    body: SensitivityHull | None
+    log_probability: Callable[[Answers], ArrayLike] | None
+
+
+def checked(sampler: Sampler) -> Checked:
+    """The claim of a sampler, or an error that says what it lacks."""
+    if not isinstance(sampler, Sampler):
+        raise ArgumentError(
+            f"sampler must have claimed, points, edges and sample, got {type(sampler).__name__}"
+        )
+    epsilon = as_epsilon(sampler.claimed)
+    points = np.asarray(sampler.points)
+    if points.ndim != 2 or points.dtype.kind not in "iuf":
+        raise ArgumentError(f"points must be a table of numbers, got shape {points.shape}")
+    if points.dtype.kind != "f":
+        points = points.astype(np.int64)
+    edges = np.asarray(sampler.edges)
+    if edges.ndim != 2 or edges.shape[1:] != (2,) or not len(edges) or edges.dtype.kind not in "iu":
+        raise ArgumentError(f"edges must be pairs of states, got shape {edges.shape}")
+    if edges.min() < 0 or edges.max() >= len(points):
+        raise ArgumentError(f"edges must join two of the {len(points)} states")
+    body = getattr(sampler, "body", None)
+    if body is not None and body.dimension != points.shape[1]:
+        raise ArgumentError(
+            f"body must have the {points.shape[1]} dimensions of the points, got {body.dimension}"
+        )
+    return Checked(
+        sampler,
+        epsilon,
+        points,
+        edges.astype(np.int64),
+        bool(getattr(sampler, "lattice", False)),
+        body,
+        getattr(sampler, "log_probability", None),
+    )
+
+
+def drawn(claim: Checked, sampler: Sampler, state: int, size: int) -> Answers:
+    """Answers of a state, whose shape and kind are checked and whose values are not."""
+    answers = np.asarray(sampler.sample(state, size))
+    if answers.dtype == object:
+        answers = np.array(answers, dtype=np.float64)
+    if answers.shape != (size, claim.points.shape[1]) or answers.dtype.kind not in "iuf":
+        raise ArgumentError(
+            f"sample must return {size} answers of {claim.points.shape[1]} numbers, "
+            f"got {answers.dtype} of shape {answers.shape}"
+        )
+    return answers
+
+
+def load(name: str) -> Callable[[], Sampler]:
+    """What makes fresh samplers, from `module:object`; a module here or installed.
+
+    The object is a class or function without arguments that returns a sampler, or a sampler,
+    which then is its own only instance.
+    """
+    module_name, colon, attribute = name.partition(":")
+    if not colon or not module_name or not attribute:
+        raise ArgumentError(f"mechanism must be module:object, got {name!r}")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found = getattr(import_module(module_name), attribute)
+    except (ImportError, AttributeError) as fault:
+        raise ArgumentError(f"mechanism must be importable, got {name!r}: {fault}") from None
+    finally:
+        sys.path.remove(here)
+    if isinstance(found, Sampler) and not isinstance(found, type):
+        return lambda: found
+    if not callable(found):
+        raise ArgumentError(f"mechanism must be a sampler or make one, got {name!r}")
+    maker: Callable[[], Sampler] = found
+    return maker

@@ -1,0 +1,164 @@
+"""`dphmm audit`: the noise held against its claim, after four broken ones were caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import click
+import numpy as np
+
+from dphmm.audit import (
+    DRAWS,
+    FALSE_ALARM,
+    Audit,
+    Control,
+    Sampler,
+    Subject,
+    audit,
+    controls,
+    load,
+    running_example,
+    sampler_of,
+)
+from dphmm.cli.common import json_option, print_json, progress
+from dphmm.errors import DphmmError, ScenarioError
+from dphmm.scenario.checking import possible_steps
+from dphmm.scenario.scenario import Scenario
+
+__all__ = ["command"]
+
+OURS = ("knorm", "laplace", "enlarged")
+
+STEPS = 10
+"""How far a scenario is followed; the noise of the last possible set is audited."""
+
+MANY_STATES = 400
+"""Of more possible states only some are linked for the audit, evenly chosen."""
+
+
+@click.command("audit")
+@click.argument("scenario_file", metavar="[SCENARIO.TOML]", required=False)
+@click.option(
+    "--mechanism", "mechanisms", multiple=True, metavar="NAME",
+    help="knorm, laplace, enlarged, or your own as module:object; may be repeated.",
+)  # fmt: skip
+@click.option(
+    "--draws", default=DRAWS, show_default=True, type=click.IntRange(1000), metavar="N",
+    help="Answers to draw for each audited state.",
+)  # fmt: skip
+@json_option
+def command(
+    scenario_file: str | None, mechanisms: tuple[str, ...], draws: int, as_json: bool
+) -> int:
+    r"""Test the noise against the epsilon that it claims, from its answers alone.
+
+    First four broken mechanisms are audited; if one is not caught, nothing is said about the
+    others. Then knorm, laplace and enlarged on the paper's running example, or the noise of a
+    scenario, or your own mechanism. The exit code is 1 if a violation was found or a control
+    was missed. An audit can find a violation; it cannot show that there is none.
+
+    \b
+    Example:
+      dphmm audit
+      dphmm audit town.toml
+      dphmm audit --mechanism mynoise:Sampler
+    """
+    subjects = _subjects(scenario_file, mechanisms)
+    share = FALSE_ALARM / len(subjects)
+    # Controls take the same share, so that their power is the power of what follows.
+    caught = controls(draws=draws, false_alarm=share)
+    reliable = all(control.seen is not None for control in caught)
+    if not as_json:
+        click.echo(f"Controls on the paper's running example, {draws} draws a state:")
+        for control in caught:
+            click.echo(f"  {control.text()}")
+    results = []
+    if reliable:
+        work = _audited(subjects, draws, share)
+        results = list(progress(work, total=len(subjects), what="auditing"))
+    wrong = not reliable or any(result.violations for result in results)
+    if as_json:
+        print_json(_plain(caught, results, draws))
+        return int(wrong)
+    if not reliable:
+        click.echo("A control was missed, so nothing can be said about the real mechanisms.")
+        return 1
+    for result in results:
+        click.echo(result.text())
+    alarm = sum(result.false_alarm for result in results)
+    miss = max(control.miss for control in caught)
+    click.echo(
+        f"Chance of a false alarm over all {sum(len(r.findings) for r in results)} tests: "
+        f"at most {alarm:.1g}. Chance to miss a control: at most {miss:.1g}."
+    )
+    return int(wrong)
+
+
+Maker = Callable[[], Sampler]
+
+
+def _subjects(scenario_file: str | None, mechanisms: tuple[str, ...]) -> dict[str, Maker]:
+    if scenario_file is not None and mechanisms:
+        raise click.UsageError("--mechanism must not go with a scenario, which has its own")
+    if scenario_file is not None:
+        scenario = Scenario.load(scenario_file)
+        return {scenario.name: sampler_of(_subject_of(scenario))}
+    return {
+        name: sampler_of(running_example(name)) if name in OURS else load(name)
+        for name in mechanisms or OURS
+    }
+
+
+def _subject_of(scenario: Scenario) -> Subject:
+    """The noise of the last of the first possible sets, with the edges that it hides."""
+    *_, (_, possible, _) = possible_steps(scenario, STEPS)
+    step = scenario.plan.at(possible)
+    there = np.flatnonzero(possible)
+    some = np.zeros_like(possible)
+    some[there[:: -(-len(there) // MANY_STATES)]] = True
+    edges = step.policy.restricted_to(some).edges
+    if not len(edges):
+        raise ScenarioError("policy must link two possible states for an audit, got none")
+    return Subject(step.mechanism(scenario.settings.epsilon), edges)
+
+
+def _audited(subjects: dict[str, Maker], draws: int, share: float) -> Iterator[Audit]:
+    for name, make in subjects.items():
+        try:
+            yield audit(make, name=name, draws=draws, false_alarm=share)
+        except DphmmError:
+            raise
+        except Exception as fault:
+            if ":" not in name:
+                raise
+            raise click.ClickException(f"{name} failed: {type(fault).__name__}: {fault}") from fault
+
+
+def _plain(caught: list[Control], results: list[Audit], draws: int) -> dict[str, Any]:
+    return {
+        "draws": draws,
+        "controls": [
+            {
+                "name": control.name,
+                "test": control.test,
+                "caught": control.seen is not None,
+                "miss": control.miss,
+                "detail": None if control.seen is None else control.seen.detail,
+            }
+            for control in caught
+        ],
+        "false_alarm": sum(result.false_alarm for result in results),
+        "mechanisms": [
+            {
+                "name": result.name,
+                "claimed": float(result.epsilon),
+                "violation": bool(result.violations),
+                "result": result.text(),
+                "miss": result.miss,
+                "findings": [asdict(finding) for finding in result.findings],
+            }
+            for result in results
+        ],
+    }
