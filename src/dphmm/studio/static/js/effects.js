@@ -40,8 +40,8 @@ export class Effects {
       stat("rank", `${hull.rank}`, `of ${hull.dimension}`, "stat-rank"),
       stat("edges", `${effects.edges.exact ? "" : "≤ "}${short(effects.edges.count)}`,
         effects.edges.drawn ? "on the map" : "not drawn", "stat-edges"),
-      stat("possible", short(effects.n_possible), `of ${count(world.n_states, "state")}`, "stat-possible"),
-      stat("worst pair", effects.worst.value === null ? "∞" : h("span", {}, "e", h("sup", {}, short(effects.worst.value))),
+      stat("possible", short(effects.n_possible), `of ${short(world.n_states)}`, "stat-possible"),
+      stat("worst pair", effects.worst.value === null ? "∞" : h("span", {}, "e", h("sup", {}, String(Number(effects.worst.value.toPrecision(3))))),
         effects.worst.value === null ? "told apart" : "in odds", "stat-worst"));
     this.drawHull(null);
     this.svg.setAttribute("aria-label", `Sensitivity hull with ${hull.corners} corners and area ${number(hull.area)}, `
@@ -130,7 +130,7 @@ export class Effects {
 
   preview(outline, edges) {
     this.drawHull(outline);
-    this.act.highlight(edges);
+    this.act.highlight(edges, outline);
   }
 
   listStates() {

@@ -25,6 +25,7 @@ let effects = null;
 let repairs = null;
 let added = null;
 let hovered = null;
+let preview = null;
 let drawn = 0;
 
 const request = () => ({ world: world.world, policy: store.view.policy, moment: store.view.moment, epsilon: store.view.epsilon,
@@ -61,7 +62,7 @@ function linked(a, b) {
 }
 
 const say = (text) => { find("map-status").textContent = text; };
-const context = () => ({ view: store.view, world, effects, labels: labelsOf(store.view, world), tools, walk, added, hovered });
+const context = () => ({ view: store.view, world, effects, labels: labelsOf(store.view, world), tools, walk, added, hovered, preview });
 const link = (a, b) => {
   const was = linked(a, b);
   store.policy(toggled(store.view.policy, a, b, was), "link");
@@ -120,8 +121,9 @@ const tools = new Tools(map, {
 
 const effectsPanel = new Effects(find("effects"), {
   link,
-  highlight(edges) {
+  highlight(edges, outline) {
     added = edges;
+    preview = edges && outline ? { outline, state: edges[0][0] } : null;
     redraw();
   },
   repair: (edges) => repair(edges),
@@ -150,11 +152,16 @@ const askEffects = conveyor(async (body) => {
     effects = answer;
     repairs = null;
     added = null;
+    preview = null;
     showAll();
     askRepairs({});
     askTimeline();
   } catch (error) {
     complain(error);
+    // A link may hold what this world does not allow; show the world itself then.
+    if (!effects && store.view.policy.base !== "complete") {
+      store.change({ policy: { ...firstView().policy, base: "complete" }, moment: {}, epsilon: "1" });
+    }
   }
 });
 
@@ -192,7 +199,8 @@ async function runWalk() {
     store.change({ colour: "posterior", walk: { ...store.view.walk, time: Math.max(1, ...answer.runs.map(({ steps }) => steps.length)), shown: Math.min(store.view.walk.shown, answer.runs.length - 1) } });
     walk.showResult(answer, store.view);
     showAll();
-    say(`Released ${answer.runs[0].steps.length} steps of a simulated walk.`);
+    say(answer.runs.map((run, i) => `${answer.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.steps.length} simulated steps released`
+      + `${run.refused ? ", then the limit was reached" : ""}.`).join(" "));
   } catch (error) {
     complain(error);
   } finally {
@@ -329,6 +337,7 @@ setUpTabs((tab) => store.change({ tab }));
 showTab(store.view.tab);
 tools.choose(store.view.tool);
 header.showTheme(store.view);
+say(TOOLS.find(([name]) => name === store.view.tool)[2]);
 await open(store.view.world, given !== null || !own);
 addEventListener("hashchange", async () => {
   if (await fromFragment(location.hash)) location.reload();

@@ -171,12 +171,14 @@ export class StateMap {
     const { fills, possible } = this.scene;
     const size = this.cellSize;
     const gap = size > 6 ? 1 : 0;
+    const land = token("land");
     const [width, height] = this.size;
     for (let state = 0; state < this.world.n_states; state += 1) {
       const [x, y] = this.at(state);
       if (x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
-      context.globalAlpha = !possible || possible.has(state) ? 1 : 0.16;
-      context.fillStyle = fills[state];
+      const can = !possible || possible.has(state);
+      context.globalAlpha = can ? 1 : 0.55;
+      context.fillStyle = can ? fills[state] : land;
       context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
     }
     context.globalAlpha = 1;

@@ -14,7 +14,7 @@ export function labelsOf(view, world) {
   return { names, categories: painted.map((name) => place.get(name)) };
 }
 
-export function sceneOf({ view, world, effects, labels, tools, walk, added, hovered }) {
+export function sceneOf({ view, world, effects, labels, tools, walk, added, hovered, preview }) {
   const walking = view.tab === "walk" && walk.walked;
   const posterior = walk.walked ? walk.posterior(view) : null;
   const { fills, legend } = colouring(view.colour, world, labels, effects, posterior);
@@ -28,8 +28,8 @@ export function sceneOf({ view, world, effects, labels, tools, walk, added, hove
     shapes: world.cell ? null : { names: labels.names, of: labels.categories },
     labels: true,
     moves: view.moves && world.n_states <= 60 && !walking ? world.moves : null,
-    hull: effects.hull.outline,
-    hullAt: walking ? null : single,
+    hull: preview?.outline ?? effects.hull.outline,
+    hullAt: walking ? null : preview?.state ?? single,
     added: added ?? [],
     chosen: tools.chosen,
     focus: tools.focus,

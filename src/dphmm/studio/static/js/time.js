@@ -11,7 +11,7 @@ export class TimePanel {
     this.names = h("datalist", { id: "state-names" });
     this.back = h("button", { type: "button", id: "step-back", onclick: () => this.step(-1) }, "◀ Back");
     this.forward = h("button", { type: "button", id: "step-forward", className: "primary", onclick: () => this.step(1) }, "Step ▶");
-    this.reset = h("button", { type: "button", id: "time-reset", onclick: () => store.change({ moment: {} }, "reset") }, "Forget the start");
+    this.reset = h("button", { type: "button", id: "time-reset", onclick: () => store.change({ moment: {} }, "reset") }, "Reset");
     this.tell = h("p", { id: "time-tell", className: "tell" });
     this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     this.svg.setAttribute("id", "timeline-plot");

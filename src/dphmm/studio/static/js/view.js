@@ -33,6 +33,15 @@ export function restored(given) {
         ? other : { ...value, ...other };
     }
   }
+  const known = { tab: ["policy", "time", "walk", "take"], tool: ["look", "link", "lasso", "paint", "possible"],
+    colour: ["category", "prior", "posterior", "degree"] };
+  for (const [name, choices] of Object.entries(known)) {
+    if (!choices.includes(view[name])) view[name] = choices[0];
+  }
+  for (const name of ["links", "unlinks", "cliques"]) {
+    if (!Array.isArray(view.policy[name]) || !view.policy[name].every(Array.isArray)) view.policy[name] = [];
+  }
+  if (!Array.isArray(view.policy.categories)) delete view.policy.categories;
   if (given.moment) view.moment = { ...given.moment };
   if (given.world) view.world = { ...given.world };
   return view;

@@ -179,9 +179,11 @@ export class WalkPanel {
     const walked = this.walked;
     if (!walked || !this.world.answers_are_places) return [];
     const time = Math.min(view.walk.time, this.lasts);
-    const step = walked.runs[view.walk.shown]?.steps[time - 1];
+    const { steps } = walked.runs[view.walk.shown] ?? walked.runs[0];
+    const last = Math.min(time, steps.length);
+    const step = steps[last - 1];
     return [
-      { kind: "truth", points: walked.places, upto: time },
+      { kind: "truth", points: walked.places, upto: last },
       ...(step ? [{ kind: "answer", points: [step.answer], lone: true }, { kind: "estimate", points: [step.estimate], lone: true }] : []),
     ];
   }

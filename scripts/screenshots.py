@@ -1,0 +1,98 @@
+"""Take the pictures of the studio that README and docs show, from the real page.
+
+python scripts/screenshots.py            into docs/screenshots/
+python scripts/screenshots.py FOLDER     somewhere else
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+from dphmm.studio.server import running
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+LAPTOP = {"width": 1360, "height": 820}
+TABLET = {"width": 820, "height": 1180}
+
+
+def exposed(page: Any) -> None:
+    """The running example two steps after s1, with s3 exposed and what repairs would cost."""
+    page.get_by_role("button", name="Start at s1, step twice").click()
+    page.wait_for_selector("#candidates")
+    page.locator('#candidates tr[data-state="s5"]').hover()
+
+
+def city(page: Any) -> None:
+    """A city under a distance policy, coloured by who hides whom."""
+    page.locator("#world").select_option("city")
+    page.wait_for_selector('#world-about:has-text("river")')
+    page.get_by_role("tab", name="Time").click()
+    page.locator("#start-state").fill("12:10")
+    page.locator("#start-state").press("Enter")
+    for _ in range(4):
+        page.locator("#step-forward").click()
+        page.wait_for_load_state("networkidle")
+    page.locator("#colour").select_option("degree")
+
+
+def walk(page: Any) -> None:
+    """A simulated walk through the city, released in two ways."""
+    page.locator("#world").select_option("city")
+    page.wait_for_selector('#world-about:has-text("river")')
+    page.wait_for_load_state("networkidle")
+    page.get_by_role("tab", name="Walk").click()
+    page.locator("#compare").check()
+    page.locator("#other-policy").select_option("same")
+    page.locator("#other-epsilon").fill("0.4")
+    page.locator("#other-epsilon").press("Tab")
+    page.locator("#run-walk").click()
+    page.wait_for_selector("#walk-result .run-b", timeout=60_000)
+
+
+def tablet(page: Any) -> None:
+    """The same page on a tablet."""
+    page.get_by_role("button", name="Start at s1, step twice").click()
+    page.wait_for_selector("#candidates")
+    page.evaluate("scrollTo(0, 0)")
+
+
+PICTURES: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
+    "exposed.png": (exposed, {"viewport": LAPTOP}),
+    "city-dark.png": (city, {"viewport": LAPTOP, "color_scheme": "dark"}),
+    "walk.png": (walk, {"viewport": LAPTOP}),
+    "tablet.png": (tablet, {"viewport": TABLET, "has_touch": True}),
+}
+
+
+def main(folder: Path) -> int:
+    """Exit code 0, or 2 without a browser."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        sys.stderr.write("there is no Chromium; run: make system-packages\n")
+        return 2
+    folder.mkdir(parents=True, exist_ok=True)
+    with running() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        for name, (prepare, options) in PICTURES.items():
+            context = browser.new_context(**options)
+            page = context.new_page()
+            page.goto(address)
+            page.wait_for_selector("html[data-drawn]", state="attached")
+            prepare(page)
+            page.wait_for_load_state("networkidle")
+            page.wait_for_timeout(300)
+            page.screenshot(path=folder / name)
+            context.close()
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER))
