@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from dphmm.cli.common import column_option, columns_from, json_option, print_json, progress
-from dphmm.errors import DataError
+from dphmm.cli.common import (
+    column_option,
+    columns_from,
+    engine_option,
+    json_option,
+    print_json,
+    progress,
+    spark_session,
+)
 from dphmm.learning import (
     Moves,
     learn_from_releases,
@@ -19,12 +23,12 @@ from dphmm.learning import (
     moves_within,
     support_from_edges,
 )
-from dphmm.scenario.clock import Clock, Slots
+from dphmm.scenario.clock import Clock
 from dphmm.scenario.models import LearnedModel, write_model
+from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario, read_edges
 from dphmm.scenario.states import States
-from dphmm.scenario.trips import read_records, read_trips
-from dphmm.stream import Stream
+from dphmm.scenario.trips import read_trips
 
 __all__ = ["command"]
 
@@ -48,6 +52,7 @@ TOGETHER = 10_000
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
 @click.option("--iterations", default=20, show_default=True, type=click.IntRange(0))
 @column_option
+@engine_option
 @json_option
 def command(
     trips: str,
@@ -65,9 +70,13 @@ def command(
     from_releases: str | None,
     iterations: int,
     column_names: tuple[str, ...],
+    engine: str,
+    master: str | None,
     as_json: bool,
 ) -> int:
     r"""Learn a model of how people move from TRIPS (CSV, JSON lines or Parquet).
+
+    With --engine spark TRIPS is any table that Spark reads, by path or by name.
 
     Raw counts are published with the model, and its zeros tell which moves nobody made: use
     them for public data or with their owners' consent. With --epsilon the counts are private
@@ -79,8 +88,11 @@ def command(
       dphmm learn trips.csv --states cells.csv -o model.npz
       dphmm learn trips.csv --states cells.csv --epsilon 1 --radius 500 -o model.npz
       dphmm learn released.csv --from-releases town.toml -o better.npz
+      dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
     """
     if from_releases is not None:
+        if engine != "local":
+            raise click.UsageError("--from-releases must go with --engine local")
         if epsilon is not None or states_file is not None:
             raise click.UsageError("--from-releases must stand without --epsilon and --states")
         learned = _from_releases(trips, Scenario.load(from_releases), iterations)
@@ -90,23 +102,19 @@ def command(
         states = States.read(states_file)
         clock = Clock(int(time_step) if time_step.isdigit() else time_step, zone=time_zone)
         support = _support(states, radius, moves)
-        people = _people(trips, states, clock, columns_from(column_names))
-        if epsilon is None:
-            learned = learn_public(
-                people, len(states), smoothing=smoothing, support=support, slots=slots
-            )
-        elif support is None:
+        if epsilon is not None and support is None:
             raise click.UsageError("--epsilon must go with --radius or --moves")
+        columns = columns_from(column_names)
+        raw: dict[str, Any] = {"smoothing": smoothing, "support": support, "slots": slots}
+        private: dict[str, Any] = {"epsilon": epsilon, "max_moves": max_moves, "support": support}
+        private |= {"prior": prior, "slots": slots}
+        if engine == "spark":
+            options = raw if epsilon is None else private
+            learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
+        elif epsilon is None:
+            learned = learn_public(_people(trips, states, clock, columns), len(states), **raw)
         else:
-            learned = learn_private(
-                people,
-                len(states),
-                epsilon=epsilon,
-                max_moves=max_moves,
-                support=support,
-                prior=prior,
-                slots=slots,
-            )
+            learned = learn_private(_people(trips, states, clock, columns), len(states), **private)
     write_model(output, learned.model, learned.source)
     _report(learned, output, as_json)
     return 0
@@ -134,6 +142,23 @@ def _people(trips: str, states: States, clock: Clock, columns: dict[str, str]) -
     return [Moves.of_track(slots, visited) for slots, visited in tracks.values()]
 
 
+def _on_spark(
+    master: str | None,
+    trips: str,
+    states: States,
+    clock: Clock,
+    columns: dict[str, str],
+    public: bool,
+    options: dict[str, Any],
+) -> LearnedModel:
+    from dphmm import spark as engine
+
+    learn = engine.learn_public if public else engine.learn_private
+    with spark_session(master) as session:
+        table = engine.read_table(session, trips)
+        return learn(table, states, clock, columns=columns, name=trips, **options)
+
+
 def _support(states: States, radius: float | None, moves: str | None) -> Any:
     if radius is not None and moves is not None:
         raise click.UsageError("--radius must stand without --moves")
@@ -149,37 +174,5 @@ def _support(states: States, radius: float | None, moves: str | None) -> Any:
 
 
 def _from_releases(path: str, scenario: Scenario, iterations: int) -> LearnedModel:
-    streams = [stream for stream in _streams(path, scenario) if stream.said]
-    if not streams:
-        raise DataError(f"{Path(path).name}: file must hold at least one release, got none")
+    streams = [track.stream for track in read_releases(path, scenario)]
     return learn_from_releases(streams, iterations=iterations)
-
-
-def _streams(path: str, scenario: Scenario) -> Iterator[Stream]:
-    """A stream for everybody in a file of releases, brought to their last one."""
-    name = Path(path).name
-    columns = ("person", "time", *scenario.columns, "epsilon")
-    slots = Slots(scenario.settings.clock, name)
-    streams: dict[str, tuple[int, Stream]] = {}
-    for line, record in read_records(path, name):
-        missing = [column for column in columns if column not in record]
-        if missing:
-            raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
-        if record["person"] is None:
-            continue
-        person, slot = str(record["person"]), slots.of(record["time"], line)
-        first = scenario.settings.clock.first_slot
-        base = slot - 1 if first is None else first
-        base, stream = streams.setdefault(person, (base, scenario.stream(person, ledger=None)))
-        try:
-            answer = np.array([float(record[column]) for column in scenario.columns])
-            if slot <= base + stream.time:
-                raise ValueError
-            stream.skip(slot - base - stream.time - 1)
-            stream.repeat(scenario.on_lattice(answer)[0], str(record["epsilon"]))
-        except ValueError:
-            raise DataError(
-                f"{name}:{line}: row must be a release of {scenario.name!r} in order of time"
-            ) from None
-    for _, stream in streams.values():
-        yield stream
