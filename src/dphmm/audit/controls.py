@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from dphmm import kernels
 from dphmm._types import FloatArray, IntArray
 from dphmm.audit.checks import LEAST_MISS, Finding, Test, law_miss, lower, ratio_miss
 from dphmm.audit.events import Cells, Cones, fine_events
 from dphmm.audit.running import DRAWS, FALSE_ALARM, OFF, PILOT, Audit, audit
 from dphmm.audit.sampler import Answers, MechanismSampler, Sampler, checked
-from dphmm.fan import fan_of
+from dphmm.fan import Fan, fan_of
 from dphmm.hull import sensitivity_hull
 from dphmm.mechanisms import Mechanism, body_for
 from dphmm.policy import PolicyGraph
 from dphmm.query import Query
+from dphmm.randomness import SecureRandomness, SeededRandomness
 from dphmm.reference import reference_knorm
 
 __all__ = ["CONTROLS", "Control", "Subject", "controls", "running_example", "sampler_of"]
-
-WORDS = 256
-"""Words for one draw of a control; it is drawn again if they do not suffice."""
-
-BLOCK = 2**13
-"""Draws of a control that are made together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,31 +64,7 @@ def sampler_of(subject: Subject) -> Callable[[], Sampler]:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Broken(MechanismSampler):
-    """A sampler that claims one thing and does another."""
-
-    source: Callable[[int], bytes] = field(default=os.urandom)
-
-    def arguments(self) -> tuple[Any, ...]:
-        """The arguments of the compiled sampler, of which a control may change some."""
-        compiled = fan_of(self.mechanism.body).compiled(self.mechanism.epsilon)
-        assert compiled is not None
-        return compiled
-
-    def sample(self, state: int, size: int) -> Answers:
-        """Lattice answers from the changed arguments."""
-        noise = [np.empty((0, self.points.shape[1]), dtype=np.int64)]
-        while (left := size - sum(map(len, noise))) > 0:
-            rows = min(left, BLOCK)
-            data = self.source(8 * WORDS * rows)
-            words = np.frombuffer(data, dtype="<u8").reshape(rows, WORDS)
-            some = np.empty((rows, self.points.shape[1]), dtype=np.int64)
-            noise.append(some[kernels.sampler.draw_many(words, *self.arguments(), some)])
-        return self.points[state] + np.concatenate(noise)
-
-
-class ArcLength(Broken):
+class ArcLength(MechanismSampler):
     """Chooses a side of the hull by its length instead of by its cone."""
 
     @property
@@ -105,10 +73,14 @@ class ArcLength(Broken):
         corners = self.body.lattice_vertices.astype(np.float64)[self.body.body.simplices]
         return np.asarray(np.linalg.norm(corners[:, 1] - corners[:, 0], axis=1))
 
-    def arguments(self) -> tuple[Any, ...]:
-        """With cumulated lengths, in millionths, in place of cumulated volumes."""
-        edges = np.cumsum(np.rint(1e6 * self.lengths)).astype(np.int64)
-        return (edges, *super().arguments()[1:])
+    def sample(self, state: int, size: int) -> Answers:
+        """Lattice answers from a fan with lengths, in millionths, in place of volumes."""
+        fan = Fan(self.body, fan_of(self.body).cones)
+        fan.__dict__["_edges"] = np.cumsum(np.rint(1e6 * self.lengths)).astype(np.int64).tolist()
+        names = [b""] * size
+        states = np.full(size, state)
+        source = SecureRandomness()
+        return self.points[state] + fan.draw_many(self.claimed, source, names, (), states)
 
 
 class Floats(MechanismSampler):
@@ -137,8 +109,8 @@ def _floats(subject: Subject) -> Sampler:
 
 
 def _seeded(subject: Subject) -> Sampler:
-    source = np.random.default_rng(0).bytes
-    return Broken(subject.mechanism, subject.edges, subject.claimed, source=source)
+    source = SeededRandomness(np.random.default_rng(0))
+    return MechanismSampler(subject.mechanism, subject.edges, subject.claimed, source)
 
 
 CONTROLS: dict[str, tuple[Test, Callable[[Subject], Sampler]]] = {
