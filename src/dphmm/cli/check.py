@@ -50,7 +50,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         return int(unprotected)
     click.echo(f"{scenario.name}: {len(scenario.states)} states; model: {scenario.source}")
     click.echo(guarantee(scenario))
-    click.echo("step  possible  exposed  repair adds  hull               DoP         error")
+    click.echo("step  possible  exposed  repair adds  hull                    DoP         error")
     for step in found:
         click.echo(_line(step))
         if step.exposed_before:
@@ -73,7 +73,7 @@ def _line(step: Step) -> str:
     degrees = f"{step.least_protection}..{step.most_protection}"
     return (
         f"{step.time:4d}  {step.possible:8d}  {len(step.exposed_before):7d}  "
-        f"{len(step.added):11d}  {hull:17s}  {degrees:10s}  {step.error:.4g}"
+        f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {step.error:.4g}"
     )
 
 
