@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 import time
 from types import FrameType
@@ -66,9 +67,13 @@ def serve(
     app = create_app(store, settings, noise_key)
 
     class Server(uvicorn.Server):  # type: ignore[name-defined,misc]
+        should_exit: bool
+
+        # Not the inherited one, which raises the signal again when all is done: the exit code is 0.
         def handle_exit(self, number: int, frame: FrameType | None) -> None:
             app.closing = True
-            super().handle_exit(number, frame)
+            self.force_exit = self.should_exit and number == signal.SIGINT
+            self.should_exit = True
 
     config = uvicorn.Config(
         app,

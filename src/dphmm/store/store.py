@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from fractions import Fraction
+from pathlib import Path
 from threading import Lock
 
 import numpy as np
@@ -17,7 +18,7 @@ from dphmm.errors import ArgumentError, DataError, NotFoundError, StoreError
 from dphmm.ledger import Entry, Ledger, as_epsilon
 from dphmm.query import Exact
 from dphmm.snapshot import restore, snapshot
-from dphmm.store.database import Database, Transaction, connect
+from dphmm.store.database import Database, Sqlite, Transaction, connect
 from dphmm.store.opening import prepare
 from dphmm.store.rows import (
     Person,
@@ -78,6 +79,8 @@ class Store:
         `secret` names erased people's tombstones; without one the store keeps its own.
         """
         database = connect(url)
+        if isinstance(database, Sqlite) and not create and not Path(database.name).exists():
+            raise StoreError(f"the store {database.name} does not exist; a release makes it")
         return cls(database, prepare(database, secret, create))
 
     def close(self) -> None:

@@ -1,0 +1,245 @@
+"""Real server processes on the loopback: how they stop, share a store and hold their memory."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dphmm.store import SCOPES, Store, create_key, problems
+from tests.crash import paper_scenario
+from tests.crash.postgres import running_server
+
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 60
+DPHMM = [sys.executable, "-c", "from dphmm.cli import main; main()"]
+
+
+@contextmanager
+def serving(url, *options):
+    """A `dphmm serve` process and the port that it listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [*DPHMM, "serve", url, "--port", str(port), "--rate", "0", *options],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    drained = threading.Thread(target=lambda: lines.extend(process.stderr))
+    lines = []
+    drained.start()
+    try:
+        end = time.monotonic() + PATIENCE
+        while ask(port, "", "GET", "/health")[0] != 200:
+            assert process.poll() is None, lines
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        yield process, port, lines
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        drained.join()
+        process.stderr.close()
+
+
+def ask(port, key, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    headers = {"content-type": "application/json"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    except OSError:
+        return 0, {}
+    finally:
+        connection.close()
+
+
+def key_of(url):
+    store = Store.open(url)
+    key = create_key(store, "red", SCOPES)
+    store.close()
+    return key
+
+
+def opened(port, key, people):
+    status, scenario = ask(port, key, "POST", "/v1/scenarios", paper_scenario.body())
+    assert status in (200, 201)
+    path = f"/v1/scenarios/{scenario['id']}/people/"
+    for person in people:
+        assert ask(port, key, "PUT", path + person, {})[0] == 200
+    return path
+
+
+def verified(url):
+    done = subprocess.run(
+        [*DPHMM, "store", "verify", url],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    return done.returncode, done.stdout
+
+
+def test_a_server_that_is_told_to_stop_finishes_what_it_accepted(tmp_path):
+    url = str(tmp_path / "store.db")
+    key = key_of(url)
+    with serving(url, "--tick", "1500") as (process, port, lines):
+        path = opened(port, key, ["anna"]) + "anna/releases"
+        answers = []
+
+        def release():
+            answers.append(ask(port, key, "POST", path, {"time": 1, "state": 4}))
+
+        client = threading.Thread(target=release)
+        client.start()
+        store = Store.open(url)
+        end = time.monotonic() + PATIENCE
+        while store.ledger("anna", client="red").spent == 0 and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)  # stored, and waiting for its tick
+        client.join(PATIENCE)
+        assert process.wait(PATIENCE) == 0
+        assert answers[0][0] == 200
+        assert answers[0][1]["lattice"] is not None
+        assert problems(store) == []
+        store.close()
+    assert all(json.loads(line) for line in lines if line.startswith("{"))
+    assert key not in "".join(lines)
+
+
+@pytest.mark.postgres
+def test_two_servers_share_one_postgresql():
+    people = [f"p{number}" for number in range(8)]
+    with running_server() as postgres:
+        url = postgres.new_database()
+        key = key_of(url)
+        with serving(url, "--tick", "0") as one, serving(url, "--tick", "0") as two:
+            first, second = one[1], two[1]
+            path = opened(first, key, people)
+            seen, guard = [], threading.Lock()
+
+            def client(port, state):
+                for moment in range(1, 11):
+                    for person in people:
+                        body = {"time": moment, "state": state}
+                        status, answer = ask(port, key, "POST", f"{path}{person}/releases", body)
+                        with guard:
+                            seen.append((person, moment, status, str(answer.get("lattice"))))
+
+            threads = [
+                threading.Thread(target=client, args=(port, state))
+                for port in (first, second)
+                for state in (2, 4)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        answered = [entry for entry in seen if entry[2] == 200]
+        # A client that falls behind by a step finds every one of them answered already.
+        assert len(answered) == len(seen) == 4 * 10 * len(people)
+        assert len({entry[:2] for entry in answered}) == 10 * len(people)
+        assert len({(*entry[:2], entry[3]) for entry in answered}) == 10 * len(people)
+        assert verified(url) == (0, f"sound: {len(people)} people, {10 * len(people)} releases\n")
+
+
+def resident(process):
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def soaked(url, seconds):
+    """Resident megabytes, in time, while four clients release."""
+    key = key_of(url)
+    held = []
+    with serving(url, "--tick", "0") as (process, port, _):
+        path = opened(port, key, [f"p{number}" for number in range(4)])
+        end = time.monotonic() + seconds
+
+        def client(number):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+            moment = 0
+            while time.monotonic() < end:
+                moment += 1
+                body = json.dumps({"time": moment, "state": moment % 6})
+                connection.request("POST", f"{path}p{number}/releases", body, headers)
+                assert connection.getresponse().read().startswith(b'{"time"')
+                if moment % 20 == 0:
+                    held.append(resident(process))
+            connection.close()
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    store = Store.open(url)
+    assert problems(store) == []
+    store.close()
+    return held
+
+
+GROWTH = 1.05
+
+
+def is_flat(held):
+    third = max(1, len(held) // 3)
+    return max(held[-third:]) <= GROWTH * max(held[third : 2 * third])
+
+
+def test_memory_stays_flat(tmp_path):
+    held = soaked(str(tmp_path / "store.db"), 8)
+    assert len(held) >= 6
+    assert is_flat(held)
+    assert not is_flat([100.0 + 2 * step for step in range(30)])  # what a leak looks like
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_for_ten_minutes(tmp_path):
+    assert is_flat(soaked(str(tmp_path / "store.db"), 600))
+
+
+def test_the_lines_of_the_documentation_work_when_pasted(tmp_path):
+    """Every curl line of docs/service.md, in order, against a server that it starts."""
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl")
+    text = (ROOT / "docs" / "service.md").read_text()
+    start, lines = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)[:2]
+    command = shlex.split(start)
+    assert command[:2] == ["dphmm", "serve"]
+    command[command.index("key.txt")] = str(tmp_path / "key.txt")
+    with serving(str(tmp_path / command[2]), *command[3:]) as (_, port, _):
+        done = subprocess.run(
+            ["bash", "-c", lines.replace(":8000", f":{port}")],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE,
+        )
+    assert '"repeated":false' in done.stdout, done
+    assert '"text":"1 release, epsilon 1 in all.' in done.stdout
+    assert (tmp_path / "key.txt").stat().st_mode & 0o077 == 0

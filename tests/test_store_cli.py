@@ -1,0 +1,97 @@
+"""`dphmm store`: what is in a store, whether it is sound, and how people leave it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dphmm.cli.store import command
+from dphmm.errors import NotFoundError, StoreError
+from dphmm.store import Store, list_keys
+from tests.crash import world
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = str(tmp_path / "streams.db")
+    store = Store.open(path)
+    for time in (1, 2, 4):
+        store.release(world.rules(), "anna", time, 4)
+    store.release(world.rules(), "bert", 1, 2)
+    store.close()
+    return path
+
+
+def run(*arguments, **options):
+    found = CliRunner().invoke(command, arguments, standalone_mode=False, **options)
+    if found.exception is not None:
+        raise found.exception
+    return found
+
+
+def test_inspect_counts(path):
+    facts = json.loads(run("inspect", path, "--json").output)
+    assert (facts["people"], facts["releases"], facts["ledger"]) == (2, 4, 4)
+    assert "releases     4" in run("inspect", path).output
+
+
+def test_verify_says_sound_or_why_not(path):
+    sound = run("verify", path)
+    assert (sound.return_value, sound.output) == (0, "sound: 2 people, 4 releases\n")
+    store = Store.open(path)
+    with store.database.transaction() as transaction:
+        transaction.rows("DELETE FROM ledger WHERE time = 4")
+    store.close()
+    broken = run("verify", path, "--json")
+    assert broken.return_value == 1
+    assert "/anna: the release at time 4 of paper is not in the ledger" in broken.output
+    assert run("verify", path).return_value == 1
+
+
+def test_export_gives_a_person_what_is_kept_about_them(path, tmp_path):
+    lines = [
+        json.loads(line)
+        for line in run("export", path, "--person", "anna").output.split("\n")
+        if line
+    ]
+    assert [line["kind"] for line in lines] == ["person", "stream", *3 * ["release"]]
+    assert {line["person"] for line in lines} == {"anna"}
+    out = tmp_path / "all.jsonl"
+    run("export", path, "-o", str(out))
+    assert len(out.read_text().splitlines()) == 8
+    with pytest.raises(NotFoundError):
+        run("export", path, "--person", "nobody")
+
+
+def test_erase_asks_first(path):
+    with pytest.raises(click.Abort):
+        run("erase", path, "anna", input="n\n")
+    assert json.loads(run("inspect", path, "--json").output)["people"] == 2
+    assert "epsilon 3 stays spent" in run("erase", path, "anna", "--yes").output
+    assert json.loads(run("inspect", path, "--json").output)["people"] == 1
+    assert json.loads(run("erase", path, "bert", "--yes", "--json").output)["spent"] == "1"
+
+
+def test_keys_are_made_listed_and_revoked(path):
+    key = run("key", "create", path, "clinic", "--scope", "read").output.strip()
+    listed = run("key", "list", path).output
+    assert key not in listed
+    assert "clinic" in listed
+    (held,) = json.loads(run("key", "list", path, "--json").output)
+    assert held["scopes"] == ["read"]
+    assert run("key", "revoke", path, held["digest"]).output == "revoked a key of clinic\n"
+    store = Store.open(path)
+    assert list_keys(store)[0].revoked
+    store.close()
+    assert "revoked" in run("key", "list", path).output
+    with pytest.raises(NotFoundError, match="digest must fit one key"):
+        run("key", "revoke", path, "0000000000000000")
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path):
+    with pytest.raises(StoreError, match="does not exist"):
+        run("verify", str(tmp_path / "nothing.db"))
+    assert list(tmp_path.iterdir()) == []
