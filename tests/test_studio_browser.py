@@ -308,6 +308,35 @@ def test_a_walk_says_that_it_is_simulated_and_fills_the_ledger(studio: Studio) -
     sync_api.expect(page.locator("#walk-bar output")).to_have_text("3 of 20")
 
 
+def test_a_walk_without_a_map_shows_its_numbers_as_lines(studio: Studio) -> None:
+    page = studio.page
+    page.locator("#world").select_option("clinic")
+    sync_api.expect(page.locator("#stat-possible")).to_have_text("8")
+    studio.click("Walk", "tab")
+    page.locator("#run-walk").click()
+    page.wait_for_selector("#ledger-plot .limit-text")
+    assert page.locator(".minis svg .line.truth").count() == 2
+
+
+def test_a_change_that_the_server_refuses_is_taken_back(studio: Studio) -> None:
+    page = studio.page
+    page.locator("#world").select_option("grid")
+    page.locator("#grid-rows").fill("60")
+    page.locator("#grid-rows").press("Tab")
+    page.locator("#grid-columns").fill("60")
+    page.locator("#grid-columns").press("Tab")
+    sync_api.expect(page.locator("#stat-possible")).to_have_text("3,600")
+    page.locator('[data-base="complete"]').click()
+    studio.expect_stat("edges", "6,478,200")
+    studio.tool("link")
+    page.locator("#map").focus()
+    for key in ("ArrowRight", "Enter", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    sync_api.expect(page.locator("#problem")).to_contain_text("unlinks must be taken")
+    studio.expect_stat("edges", "6,478,200")
+    studio.problems.clear()  # the browser itself reports a refused request
+
+
 def test_two_policies_are_compared_on_the_same_walk(studio: Studio) -> None:
     page = studio.page
     studio.click("Walk", "tab")
@@ -333,6 +362,8 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio) -> None:
     page.locator("#run-walk").click()
     page.wait_for_selector("#ledger-plot .limit-text")
     studio.click("Take away", "tab")
+    assert ElementTree.fromstring(studio.download("#take-plots").read_text()).tag.endswith("svg")
+    assert studio.download("#take-plots-png").read_bytes().startswith(PNG)
     rows = studio.download("#take-csv").read_text().splitlines()
     assert rows[0].startswith('"run","time","epsilon","spent","temperature","noise level"')
     assert len(rows) == 21

@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -140,6 +143,28 @@ def test_exposure_comes_and_goes_along_the_timeline(client: Client, example: str
     )["steps"]
     assert [step["possible"] for step in steps[:3]] == [1, 3, 4]
     assert [step["exposed"] for step in steps[:4]] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("policy", "linked"),
+    [
+        ({"base": "categories"}, True),
+        ({"base": "categories", "unlinks": [[3, 4]]}, False),
+        ({"base": "none"}, False),
+        ({"base": "none", "cliques": [[2, 3, 4]]}, True),
+    ],
+)
+def test_two_states_are_said_to_be_linked_or_not(
+    client: Client, example: str, policy: dict[str, Any], linked: bool
+) -> None:
+    for states in ([3, 4], [4, 3]):
+        answer = client.ask("/api/linked", world=example, policy=policy, states=states)
+        assert answer == {"linked": linked}
+
+
+def test_more_or_fewer_than_two_states_cannot_be_linked(client: Client, example: str) -> None:
+    for states in ([], [1], [1, 2, 3]):
+        assert client.post("/api/linked", {"world": example, "states": states})[0] == 400
 
 
 # A walk
@@ -450,6 +475,17 @@ def test_the_studio_listens_on_loopback_only() -> None:
 def test_a_port_that_is_taken_is_an_error_that_says_so(client: Client) -> None:
     with pytest.raises(ArgumentError, match=f"port must be free, got {client.port}"):
         serve(port=client.port or 0, ready=lambda address: None)
+
+
+def test_the_command_serves_the_page_until_it_is_interrupted() -> None:
+    command = [sys.executable, "-m", "dphmm", "studio", "--port", "0", "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+/", process.stdout.readline())
+        assert found is not None
+        assert Client(found[0]).ask("/api/open", name="paper")["n_states"] == 6
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) in (0, 130)
 
 
 # Laws

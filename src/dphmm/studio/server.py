@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import ArgumentError, DphmmError, require
 from dphmm.scenario import Scenario
-from dphmm.studio.effects import read_situation
+from dphmm.studio.effects import read_policy, read_situation
 from dphmm.studio.files import opening_view, packed, scenario_of, world_of
 from dphmm.studio.guard import Guard
 from dphmm.studio.reading import Fields, parsed
@@ -115,6 +115,7 @@ def create_app(*, port: int, token: str | None = None, scenario: Scenario | None
                 routing.Route("/", index, methods=["GET"]),
                 route("/api/open", opened),
                 route("/api/effects", about_world(_effects)),
+                route("/api/linked", about_world(_linked)),
                 route("/api/repairs", about_world(_repairs)),
                 route("/api/timeline", about_world(timeline)),
                 route("/api/walk", about_world(walk)),
@@ -137,6 +138,13 @@ def _on(shelf: Shelf, name: str) -> World:
 
 def _effects(world: World, fields: Fields) -> dict[str, Any]:
     return read_situation(world, fields).effects()
+
+
+def _linked(world: World, fields: Fields) -> dict[str, Any]:
+    states = fields.states("states", world.n_states)
+    if len(states) != 2:
+        raise ArgumentError(f"states must be two different states, got {len(states)}")
+    return {"linked": read_policy(world, fields.inner("policy")).has_edge(*states)}
 
 
 def _repairs(world: World, fields: Fields) -> dict[str, Any]:

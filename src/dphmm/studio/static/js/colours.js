@@ -72,6 +72,6 @@ export function colouring(kind, world, labels, effects, posterior) {
   const bend = kind === "degree" ? Math.sqrt : (x) => x;
   return {
     fills: values.map((value) => paint(bend(value / most))),
-    legend: { kind: "ramp", what: kind, most },
+    legend: { kind: "ramp", what: kind, most, middle: kind === "degree" ? Math.round(most / 4) : most / 2 },
   };
 }

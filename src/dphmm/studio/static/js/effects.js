@@ -15,14 +15,14 @@ export class Effects {
     this.svg.setAttribute("id", "hull-plot");
     this.svg.setAttribute("role", "img");
     this.versus = h("div", { className: "versus" });
-    this.exposure = h("div", { id: "exposure" });
+    this.exposure = h("div", { id: "exposure", "aria-live": "polite" });
     this.repairs = h("div", { id: "repairs" });
     this.list = h("div", { className: "state-list" });
     this.details = h("details", { className: "card", ontoggle: () => this.listStates() },
       h("summary", {}, "All states as a table"), this.list);
     fill(holder,
       h("div", { className: "card" }, h("h2", {}, "Effect"), this.numbers),
-      h("div", { className: "card", id: "exposure-card" }, h("h2", {}, "Who is ", word("exposed"), "?"), this.exposure, this.repairs),
+      h("div", { className: "card", id: "exposure-card", tabIndex: -1 }, h("h2", {}, "Who is ", word("exposed"), "?"), this.exposure, this.repairs),
       h("div", { className: "card" }, h("h2", {}, "The ", word("hull"), " and the ", word("l1 ball")), this.svg, this.versus),
       this.details);
   }
@@ -110,7 +110,7 @@ export class Effects {
       h("th", { scope: "row" }, word(method, METHODS[method])),
       h("td", {}, edges.length <= 2 ? edges.map(([a, b]) => `${this.name(a)}–${this.name(b)}`).join(", ") || "none" : short(edges.length)),
       h("td", {}, number(area)), h("td", {}, number(error)),
-      h("td", {}, h("button", { type: "button", className: "small", onclick: () => this.act.repair(edges) }, "Repair"))))));
+      h("td", {}, h("button", { type: "button", className: "small", onclick: () => this.done(() => this.act.repair(edges)) }, "Repair"))))));
     const others = answer.candidates.length ? h("table", { className: "repair-table", id: "candidates" },
       h("caption", {}, `Partners for ${this.name(answer.state)}`,
         answer.n_candidates > answer.candidates.length ? ` (the nearest of ${short(answer.n_candidates)})` : ""),
@@ -120,12 +120,18 @@ export class Effects {
       h("th", { scope: "row" }, this.name(state)), h("td", {}, number(area)), h("td", {}, number(error)),
       h("td", { className: "picks" }, picked.flatMap((method) => [h("span", { className: "pick" }, METHODS[method]), " "])),
       h("td", {}, h("button", { type: "button", className: "small",
-        onclick: () => this.act.link(answer.state, state) }, "Link")))))) : null;
+        onclick: () => this.done(() => this.act.link(answer.state, state)) }, "Link")))))) : null;
     fill(this.repairs,
       exposed.length ? null : h("p", { className: "note" },
         "The hull is flat, so some states are told apart with certainty; a repair would widen it."),
       methods, others ? h("div", { className: "scroll" }, others) : null);
     return undefined;
+  }
+
+  // The button that was pressed goes away; the focus stays where the answer appears.
+  done(action) {
+    document.getElementById("exposure-card").focus({ preventScroll: true });
+    action();
   }
 
   preview(outline, edges) {

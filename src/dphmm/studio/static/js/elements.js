@@ -12,8 +12,16 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+// Put other children into an element; a control that had the focus and is there again keeps it.
 export function fill(element, ...children) {
+  const controls = () => [...element.querySelectorAll("button, input, select")];
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
+  const place = focused ? controls().indexOf(focused) : -1;
   element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  if (focused && !focused.isConnected) {
+    const same = controls()[place];
+    if (same && same.tagName === focused.tagName && same.textContent === focused.textContent) same.focus();
+  }
   return element;
 }
 

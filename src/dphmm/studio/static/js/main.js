@@ -13,7 +13,7 @@ import { WalkPanel } from "./walk.js";
 import { TakePanel } from "./take.js";
 import { setUpWords } from "./words.js";
 import { colourChoice, labelsOf, sceneOf, showLegend, tellState } from "./scene.js";
-import { setUpTabs, showTab } from "./tabs.js";
+import { setUpRadios, setUpTabs, showTab } from "./tabs.js";
 
 const find = (id) => document.getElementById(id);
 const own = document.querySelector('meta[name="studio-own"]').content;
@@ -50,23 +50,16 @@ async function compute(path, body) {
   }
 }
 
-function linked(a, b) {
-  const { policy } = store.view;
-  if (policy.unlinks.some(([x, y]) => pairKey(x, y) === pairKey(a, b))) return false;
-  const edges = effects.edges.drawn;
-  if (edges) {
-    for (let i = 0; i < edges.length; i += 2) if (pairKey(edges[i], edges[i + 1]) === pairKey(a, b)) return true;
-    return policy.links.some(([x, y]) => pairKey(x, y) === pairKey(a, b));
-  }
-  return policy.base === "complete" || policy.links.some(([x, y]) => pairKey(x, y) === pairKey(a, b));
-}
-
 const say = (text) => { find("map-status").textContent = text; };
 const context = () => ({ view: store.view, world, effects, labels: labelsOf(store.view, world), tools, walk, added, hovered, preview });
-const link = (a, b) => {
-  const was = linked(a, b);
-  store.policy(toggled(store.view.policy, a, b, was), "link");
-  say(`${was ? "Unlinked" : "Linked"} ${world.labels[a]} and ${world.labels[b]}.`);
+const link = async (a, b) => {
+  try {
+    const { linked } = await compute("/api/linked", { ...request(), states: [a, b] });
+    store.policy(toggled(store.view.policy, a, b, linked), "link");
+    say(`${linked ? "Unlinked" : "Linked"} ${world.labels[a]} and ${world.labels[b]}.`);
+  } catch (error) {
+    complain(error);
+  }
 };
 
 const tools = new Tools(map, {
@@ -158,8 +151,9 @@ const askEffects = conveyor(async (body) => {
     askTimeline();
   } catch (error) {
     complain(error);
-    // A link may hold what this world does not allow; show the world itself then.
-    if (!effects && store.view.policy.base !== "complete") {
+    // What the server refused is taken back; a link may hold what its world does not allow.
+    if (effects) store.undo();
+    else if (store.view.policy.base !== "complete") {
       store.change({ policy: { ...firstView().policy, base: "complete" }, moment: {}, epsilon: "1" });
     }
   }
@@ -333,6 +327,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 });
 
 setUpWords();
+setUpRadios();
 setUpTabs((tab) => store.change({ tab }));
 showTab(store.view.tab);
 tools.choose(store.view.tool);

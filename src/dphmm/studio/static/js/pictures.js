@@ -30,6 +30,16 @@ export function plotSvg(svg) {
   return new XMLSerializer().serializeToString(copy);
 }
 
+// Several plots under each other, each with its title.
+export function plotsSvg(plots) {
+  const row = 156;
+  const parts = plots.map(([title, svg], i) => `<text x="8" y="${i * row + 16}" font-family="sans-serif" font-size="12" fill="${token("ink")}">${title}</text>`
+    + plotSvg(svg).replace("<svg ", `<svg x="0" y="${i * row + 22}" `));
+  const height = plots.length * row;
+  return `<svg xmlns="${NAMESPACE}" width="300" height="${height}" viewBox="0 0 300 ${height}">`
+    + `<rect width="100%" height="100%" fill="${token("surface")}"/>${parts.join("")}</svg>`;
+}
+
 // The canvas again, but as shapes: what the map draws is written down instead.
 class Recorder {
   constructor() {

@@ -14,7 +14,8 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
   const finite = series.flatMap(({ values }) => values).filter(Number.isFinite);
   const most = Math.max(d3.max(finite) ?? 1, limit ?? 0, least ?? 0) || 1;
   const x = d3.scaleLinear([1, Math.max(length, 2)], [margin.left, width - margin.right]);
-  const y = d3.scaleLinear([0, most * 1.06], [height - margin.bottom, margin.top]);
+  const lowest = Math.min(0, d3.min(finite) ?? 0);
+  const y = d3.scaleLinear([lowest * 1.06, most * 1.06], [height - margin.bottom, margin.top]);
   const grid = root.append("g").attr("class", "grid");
   for (const tick of y.ticks(3)) {
     grid.append("path").attr("d", `M${margin.left},${y(tick)}H${width - margin.right}`);

@@ -69,7 +69,7 @@ export function showLegend(holder, { legend }, { world, labels, walking, exposed
   }
   const title = { prior: "prior probability", posterior: "posterior probability", degree: "degree of protection" }[legend.what];
   return fill(holder, h("div", { className: "legend-title" }, title), canvas,
-    h("div", { className: "legend-ends" }, h("span", {}, "0"), h("span", {}, short(legend.most))), marks);
+    h("div", { className: "legend-ends" }, [0, legend.middle, legend.most].map((value) => h("span", {}, short(value)))), marks);
 }
 
 export function tellState(state, { world, effects, labels }) {

@@ -3,7 +3,7 @@
 import { h, fill, save } from "./elements.js";
 import { askForFile } from "./server.js";
 import { toFragment } from "./view.js";
-import { mapSvg, plotSvg, toPng } from "./pictures.js";
+import { mapSvg, plotSvg, plotsSvg, toPng } from "./pictures.js";
 
 export class TakePanel {
   // now: a function that gives { view, world, map, walked, request }
@@ -14,7 +14,7 @@ export class TakePanel {
     this.link = h("input", { type: "text", readOnly: true, id: "link", "aria-label": "Link to this view", hidden: true });
     this.walkButtons = h("div", { className: "row" },
       button("take-csv", "CSV", () => this.csv()), button("take-geojson", "GeoJSON", () => this.geojson()),
-      button("take-plots", "Plots (SVG)", () => this.plots()));
+      button("take-plots", "Plots (SVG)", () => this.plots()), button("take-plots-png", "Plots (PNG)", () => this.plotsPng()));
     this.walkNote = h("p", { className: "note" });
     fill(holder,
       h("h2", {}, "Take it with you"),
@@ -72,11 +72,19 @@ export class TakePanel {
     return "Saved hull.svg.";
   }
 
+  allPlots() {
+    return plotsSvg([["Error", "error"], ["Degree of protection", "degree"], ["Spent", "ledger"]]
+      .map(([title, name]) => [title, document.getElementById(`${name}-plot`)]));
+  }
+
   plots() {
-    for (const name of ["error", "degree", "ledger"]) {
-      save(`${name}.svg`, plotSvg(document.getElementById(`${name}-plot`)), "image/svg+xml");
-    }
-    return "Saved error.svg, degree.svg and ledger.svg.";
+    save("plots.svg", this.allPlots(), "image/svg+xml");
+    return "Saved plots.svg.";
+  }
+
+  async plotsPng() {
+    save("plots.png", await toPng(this.allPlots(), 2));
+    return "Saved plots.png.";
   }
 
   csv() {

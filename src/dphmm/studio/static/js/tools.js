@@ -147,7 +147,9 @@ export class Tools {
         const states = this.chosen;
         this.pick([]);
         this.act.clique(states);
-      } else if (this.focus !== null) {
+      } else if (this.focus === null) {
+        this.focusOn(0);
+      } else {
         this.use(this.focus);
       }
     } else if (event.key === "+" || event.key === "=") this.map.zoomBy(1.4);

@@ -10,7 +10,7 @@ const POLICIES = { same: "the same policy", complete: "complete", categories: "c
 
 export class WalkPanel {
   constructor(holder, bar, dock, store, run) {
-    Object.assign(this, { store, bar, dock, minis: [] });
+    Object.assign(this, { store, bar, dock, minis: [], values: [] });
     const { walk } = store.view;
     const input = (name, properties) => h("input", { ...properties,
       onchange: (event) => this.set(name, event.target) });
@@ -127,11 +127,16 @@ export class WalkPanel {
     this.which = h("div", { className: "segmented", role: "radiogroup", "aria-label": "Posterior shown on the map" }, names.slice(0, walked.runs.length).map((name, i) =>
       h("button", { type: "button", role: "radio", "data-run": i, onclick: () => this.store.walk({ shown: i }) }, `Posterior ${name}`)));
     const planar = this.world.answers_are_places;
+    this.values = [];
     const tracks = planar ? walked.runs.flatMap((run, i) => [["raw", "as released"], ["smoothed", "smoothed"]].map(([kind, title]) => {
       const holder = h("div", { className: "mini-map" });
       this.minis.push({ holder, kind, run, i });
       return h("figure", { className: `mini run-${names[i].toLowerCase()}` }, h("figcaption", {}, two ? `${names[i]}, ${title}` : title), holder);
-    })) : [];
+    })) : walked.runs.flatMap((run, i) => [["raw", "as released"], ["smoothed", "smoothed"]].map(([kind, title]) => {
+      const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      this.values.push({ svg, kind, run, i });
+      return h("figure", { className: "mini" }, h("figcaption", {}, two ? `${names[i]}, ${title}` : title), svg);
+    }));
     const plot = (id, title) => {
       const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
       svg.setAttribute("id", id);
@@ -167,6 +172,11 @@ export class WalkPanel {
     lines(this.plots.degree, of("degree"), { time, label: "Degree of protection", least: 2 });
     const limit = walked.runs[0].limit?.value ?? null;
     lines(this.plots.ledger, of("spent").map((s) => ({ ...s, step: true })), { time, limit, label: "Spent" });
+    for (const { svg, kind, run, i } of this.values) {
+      const said = kind === "raw" ? run.steps.map(({ answer }) => answer[0]) : run.smoothed.map(([value]) => value);
+      lines(svg, [{ name: "truth", values: walked.places.slice(0, time).map(([value]) => value), kind: "truth" },
+        { name: kind, values: said.slice(0, time), kind: kinds[i] }], { time, label: kind });
+    }
     for (const { map, kind, run } of this.minis) {
       const points = kind === "raw" ? run.steps.map(({ answer }) => answer) : run.smoothed;
       map.set({ fills: Array(this.world.n_states).fill(token("land")), possible: null, plain: true,
