@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -12,7 +13,16 @@ import click
 from dphmm.errors import require
 from dphmm.scenario.keys import read_key
 
-__all__ = ["column_option", "columns_from", "json_option", "print_json", "progress", "read_key"]
+__all__ = [
+    "column_option",
+    "columns_from",
+    "engine_option",
+    "json_option",
+    "print_json",
+    "progress",
+    "read_key",
+    "spark_session",
+]
 
 Item = TypeVar("Item")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -26,6 +36,31 @@ column_option: Decorator = click.option(
     metavar="OURS=THEIRS",
     help="What a column is called, such as person=rider; may be repeated.",
 )
+
+
+def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that move the work to Spark."""
+    for option in (
+        click.option("--master", metavar="URL", help="Spark's master, such as spark://host:7077."),
+        click.option(
+            "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def spark_session(master: str | None) -> Iterator[Any]:
+    """A session of `dphmm.spark` that is stopped at the end, and says only what went wrong."""
+    from dphmm.spark import session
+
+    spark = session(master or "local[*]")
+    try:
+        spark.sparkContext.setLogLevel("OFF")
+        yield spark
+    finally:
+        spark.stop()
 
 
 def columns_from(names: Iterable[str]) -> dict[str, str]:

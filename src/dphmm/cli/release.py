@@ -7,13 +7,23 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
-from dphmm.cli.common import column_option, columns_from, json_option, progress, read_key
+from dphmm.cli.common import (
+    column_option,
+    columns_from,
+    engine_option,
+    json_option,
+    print_json,
+    progress,
+    read_key,
+    spark_session,
+)
 from dphmm.errors import DataError
 from dphmm.scenario.files import csv_text, whole_file
 from dphmm.scenario.journal import Journal
@@ -35,7 +45,9 @@ BATCH = 256
 @click.option("--ledger", metavar="FILE", help="Default: SCENARIO.ledger.jsonl, beside it.")
 @click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
 @click.option("--person", help="Whose rows they are, if no column says so.")
+@click.option("--continue", "previous", metavar="FOLDER", help="Spark: the run to go on from.")
 @column_option
+@engine_option
 @json_option
 def command(
     scenario_file: str,
@@ -44,7 +56,10 @@ def command(
     ledger: str | None,
     key_file: str | None,
     person: str | None,
+    previous: str | None,
     column_names: tuple[str, ...],
+    engine: str,
+    master: str | None,
     as_json: bool,
 ) -> int:
     r"""Answer every row of TRIPS (CSV, JSON lines or Parquet; - is standard input).
@@ -53,11 +68,26 @@ def command(
     that the ledger holds already is said again and costs nothing, so a run that was stopped
     is simply run again. A file is checked to its end before anything is released.
 
+    With --engine spark TRIPS is any table that Spark reads and the output a folder of Parquet:
+    answers with their prices, and the final state, from which --continue goes on. The key file
+    is read on the workers.
+
     \b
     Example:
       dphmm release town.toml trips.csv -o released.csv
       tail -f live.csv | dphmm release town.toml --json
+      dphmm release town.toml trips.parquet -o monday --key-file key --engine spark
     """
+    if engine == "spark":
+        if output is None or key_file is None or trips == "-" or ledger is not None:
+            raise click.UsageError(
+                "--engine spark must go with TRIPS, --output and --key-file, without --ledger"
+            )
+        options: dict[str, Any] = {"key_file": key_file, "previous": previous, "person": person}
+        options |= {"columns": columns_from(column_names)}
+        return _on_spark(master, Scenario.load(scenario_file), trips, output, as_json, options)
+    if previous is not None or master is not None:
+        raise click.UsageError("--continue and --master must go with --engine spark")
     key = None if key_file is None else read_key(key_file)
     scenario = Scenario.load(scenario_file)
     columns = columns_from(column_names)
@@ -95,6 +125,31 @@ def command(
             repeated += sum(answer.repeated for answer in answers)
     if repeated:
         click.echo(f"dphmm: note: {repeated} answers were in the ledger already", err=True)
+    return 0
+
+
+def _on_spark(
+    master: str | None,
+    scenario: Scenario,
+    trips: str,
+    output: str,
+    as_json: bool,
+    options: dict[str, Any],
+) -> int:
+    from dphmm import spark as engine
+
+    with spark_session(master) as session:
+        done = engine.release(session, scenario, trips, output, **options)
+    if as_json:
+        print_json({"output": output, **asdict(done)})
+        return 0
+    click.echo(f"{output}: {done.answers} answers for {done.people} people")
+    if done.late or done.repeated:
+        click.echo(
+            f"dphmm: note: {done.late} rows came late and {done.repeated} twice; "
+            f"none of them was answered",
+            err=True,
+        )
     return 0
 
 
