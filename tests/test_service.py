@@ -318,13 +318,13 @@ def test_a_fault_is_logged_without_its_text(world, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError(MARKER)
 
-    monkeypatch.setattr(world.store, "release", fail)
+    monkeypatch.setattr(world.store, "release_all", fail)
     with capture() as lines:
         answer = world.release(1, 4)
     assert answer.status_code == 500
     assert MARKER not in answer.text + "".join(lines)
     assert json.loads(lines[0])["fault"] == "RuntimeError"
-    assert any("desk.py" in place for place in json.loads(lines[0])["at"])
+    assert any("lanes.py" in place for place in json.loads(lines[0])["at"])
 
 
 def test_metrics_count_and_measure_no_time(world):
@@ -483,7 +483,7 @@ def test_a_store_in_trouble_is_a_503_that_says_what_to_do(world, monkeypatch):
     def fail(*_, **__):
         raise StoreError("the store is locked by another program; try again")
 
-    monkeypatch.setattr(world.store, "release", fail)
+    monkeypatch.setattr(world.store, "release_all", fail)
     answer = world.release(1, 4)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert "try again" in answer.json()["problem"]
@@ -502,8 +502,8 @@ def test_a_service_with_too_many_waiting_says_so(tmp_path):
         import threading
 
         gate, seen = threading.Event(), []
-        original = world.store.release
-        world.store.release = lambda *a, **k: (gate.wait(30), original(*a, **k))[1]
+        original = world.store.release_all
+        world.store.release_all = lambda *a, **k: (gate.wait(30), original(*a, **k))[1]
 
         async def crowd():
             import httpx

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dphmm import ArgumentError, BudgetError, StoreError, Stream
 from dphmm.errors import NotFoundError
-from dphmm.store import Rules, Store, exported, inspected, problems
+from dphmm.store import Request, Rules, Store, exported, inspected, problems
 from dphmm.store.database import Postgres, Sqlite, connect
 from dphmm.store.schema import FIRST, VERSION, statements
 from tests.crash import world
@@ -519,3 +519,60 @@ def test_the_store_marks_what_an_experiment_drew(store):
     rules = Rules("experiment", world.QUERY, begin)
     store.release(rules, "anna", 1, 4)
     assert not store.release(rules, "anna", 1, 4).release.private
+
+
+def test_requests_together_are_answered_as_if_alone(store):
+    rules = world.rules(limit=2)
+    requests = [
+        Request(rules, "bert", 1, 4),
+        Request(rules, "anna", 1, 4),
+        Request(rules, "anna", 1, 2),
+        Request(rules, "anna", 2, 5),
+        Request(rules, "anna", 3, 5),
+        Request(rules, "carl", 1, 99),
+        Request(rules, "carl", 0, 4),
+        Request(rules, "dora", 1, 4, create=False),
+        Request(rules, "bert", 2, 3),
+    ]
+    answers = store.release_all(requests)
+    assert "4" not in repr(requests[0]).split(" at ")[0]
+    kinds = [type(a).__name__ if isinstance(a, Exception) else a.repeated for a in answers]
+    assert kinds == [
+        False,
+        False,
+        True,
+        False,
+        "BudgetError",
+        "ArgumentError",
+        "ArgumentError",
+        "NotFoundError",
+        False,
+    ]
+    assert same(answers[1].release, answers[2].release)
+    assert store.people() == ["anna", "bert"]
+    assert store.ledger("bert").spent == 2
+    assert store.release_all([]) == []
+
+
+def test_requests_together_are_lost_together_when_the_store_fails(url, monkeypatch):
+    store, rules = Store.open(url), world.rules()
+
+    def fail(*_):
+        raise StoreError("the store failed")
+
+    written = store._write_stream
+    calls = []
+
+    def third_fails(*arguments):
+        calls.append(arguments)
+        return fail() if len(calls) == 3 else written(*arguments)
+
+    monkeypatch.setattr(store, "_write_stream", third_fails)
+    requests = [Request(rules, f"person{number}", 1, 4) for number in range(4)]
+    with pytest.raises(StoreError, match="the store failed"):
+        store.release_all(requests)
+    assert store.people() == []
+    monkeypatch.undo()
+    assert [answer.repeated for answer in store.release_all(requests)] == 4 * [False]
+    assert problems(store) == []
+    store.close()

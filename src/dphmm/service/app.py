@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -21,6 +19,7 @@ from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
 from dphmm.service.desk import Desk
 from dphmm.service.door import Door
+from dphmm.service.lanes import Lanes, Pool
 from dphmm.service.metrics import Metrics
 from dphmm.service.settings import ServiceSettings
 from dphmm.store import Key, Store
@@ -51,36 +50,14 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Pool:
-    """Threads for blocking work, with a limit on how much may wait."""
-
-    def __init__(self, settings: ServiceSettings) -> None:
-        self._threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="dphmm")
-        self._most = settings.threads + settings.waiting
-        self._running = 0
-
-    async def run(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a call in a thread; refused if too many wait already."""
-        if self._running >= self._most:
-            raise RefusedError(503, "the service is busy; ask again in a second", retry_after=1)
-        self._running += 1
-        try:
-            return await asyncio.wrap_future(self._threads.submit(work, *arguments))
-        finally:
-            self._running -= 1
-
-    def close(self) -> None:
-        """Finish what was begun."""
-        self._threads.shutdown(wait=True)
-
-
 def create_app(
     store: Store, settings: ServiceSettings | None = None, noise_key: bytes | None = None
 ) -> Door:
     """The service over a store, as an ASGI application; it closes the store at the end."""
     settings = settings or ServiceSettings()
     metrics, access, pool = Metrics(), Access(store, settings), Pool(settings)
-    desk = Desk(store, settings, metrics, noise_key)
+    desk = Desk(store, settings, noise_key)
+    lanes = Lanes(store, pool, settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -151,7 +128,13 @@ def create_app(
         digest: Digest, person: Person, body: bodies.NewRelease, client: Releasing
     ) -> Response:
         """The answer at a time. Asked again, it is the same answer, whatever state is sent."""
-        return JSONResponse(await pool.run(desk.release, client, digest, person, body))
+        if desk.has_ready(client, digest):
+            request = desk.request(client, digest, person, body)
+        else:
+            request = await pool.run(desk.request, client, digest, person, body)
+        answer = await lanes.release(request)
+        metrics.answered(answer.release.epsilon, answer.repeated)
+        return JSONResponse(desk.answered(client, digest, answer))
 
     @route("GET", stream + "/releases", bodies.Releases)
     async def list_releases(

@@ -13,9 +13,8 @@ from dphmm.accounting import Bracket, History, PrivacyStatement, privacy_stateme
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
 from dphmm.scenario import Scenario
 from dphmm.service.bodies import NewRelease, NewScenario, NewStream
-from dphmm.service.metrics import Metrics
 from dphmm.service.settings import ServiceSettings
-from dphmm.store import Rules, Store
+from dphmm.store import Answer, Request, Rules, Store
 from dphmm.store.scenarios import packed, rules_of, unpacked
 from dphmm.stream import Release, Stream
 
@@ -40,12 +39,10 @@ class Desk:
         self,
         store: Store,
         settings: ServiceSettings,
-        metrics: Metrics,
         noise_key: bytes | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
-        self._metrics = metrics
         self._noise_key = noise_key
         self._ready: OrderedDict[tuple[str, str], _Ready] = OrderedDict()
         self._guard = threading.Lock()
@@ -80,20 +77,20 @@ class Desk:
         time = self._store.begin(rules, person, client=client, budget=body.budget)
         return {"person": person, "scenario": digest, "time": time}
 
-    def release(self, client: str, digest: str, person: str, body: NewRelease) -> Json:
-        """Answer at a time."""
+    def has_ready(self, client: str, digest: str) -> bool:
+        """Whether a scenario is in memory, so that `request` does not wait for the store."""
+        return (client, digest) in self._ready
+
+    def request(self, client: str, digest: str, person: str, body: NewRelease) -> Request:
+        """What the store is asked for a release."""
         ready = self._find(client, digest)
-        answer = self._store.release(
-            ready.rules,
-            person,
-            body.time,
-            _state(ready.scenario, body.state),
-            body.epsilon,
-            client=client,
-            create=False,
-        )
-        self._metrics.answered(answer.release.epsilon, answer.repeated)
-        return _released(ready.scenario, answer.release, answer.repeated)
+        state = _state(ready.scenario, body.state)
+        return Request(ready.rules, person, body.time, state, body.epsilon, client, create=False)
+
+    def answered(self, client: str, digest: str, answer: Answer) -> Json:
+        """The store's answer as the client reads it."""
+        scenario = self._find(client, digest).scenario
+        return _released(scenario, answer.release, answer.repeated)
 
     def releases(self, client: str, digest: str, person: str, after: int) -> Json:
         """The answers after a time, with their estimates."""

@@ -2,7 +2,7 @@
 
 from dphmm.store.checking import exported, inspected, problems
 from dphmm.store.keys import SCOPES, Key, create_key, find_key, list_keys, revoke_key
-from dphmm.store.rules import Answer, Rules
+from dphmm.store.rules import Answer, Request, Rules
 from dphmm.store.store import Store
 from dphmm.store.tombstones import Tombstone
 
@@ -10,6 +10,7 @@ __all__ = [
     "SCOPES",
     "Answer",
     "Key",
+    "Request",
     "Rules",
     "Store",
     "Tombstone",

@@ -12,7 +12,7 @@ from dphmm.ledger import Ledger
 from dphmm.query import Exact, Query
 from dphmm.stream import Release, Stream
 
-__all__ = ["Account", "Answer", "Rules", "identity"]
+__all__ = ["Account", "Answer", "Request", "Rules", "identity"]
 
 LONGEST_NAME = 200
 
@@ -42,6 +42,19 @@ class Rules:
         if (stream.person, stream.scenario) != (person, self.scenario):
             raise ArgumentError("begin must make a stream for the person and scenario it is given")
         return stream
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Request:
+    """A question to the store; it holds a true state, so it is never printed."""
+
+    rules: Rules
+    person: str
+    time: int
+    true_state: int
+    epsilon: Exact | None = None
+    client: str = ""
+    create: bool = True
 
 
 @dataclass(frozen=True)

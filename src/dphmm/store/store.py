@@ -8,13 +8,15 @@ different one would tell that it is different.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
 
-from dphmm.errors import ArgumentError, DataError, NotFoundError, StoreError
+from dphmm.errors import ArgumentError, DataError, DphmmError, NotFoundError, StoreError
 from dphmm.ledger import Entry, Ledger, as_epsilon
 from dphmm.query import Exact
 from dphmm.snapshot import restore, snapshot
@@ -27,7 +29,7 @@ from dphmm.store.rows import (
     write_entry,
     write_release,
 )
-from dphmm.store.rules import Account, Answer, Rules, identity
+from dphmm.store.rules import Account, Answer, Request, Rules, identity
 from dphmm.store.tombstones import Tombstone, tombstone_name, tombstones_of
 from dphmm.stream import Release, Said, Stream
 
@@ -39,6 +41,10 @@ LONGEST_GAP = 100_000
 
 REMEMBERED_STATES = 2**22
 """Streams are kept in memory up to this many states in all, about 32 MB."""
+
+
+_Moved: TypeAlias = tuple[int, Stream]
+"""A person's number and their stream after a release."""
 
 
 class Store:
@@ -126,32 +132,65 @@ class Store:
         Steps between the stream's time and this one are skipped; a time before it that was
         not answered is refused. Everything is on the disk before this returns.
         """
-        _check_time(time)
-        name = identity(client, person)
+        request = Request(rules, person, time, true_state, epsilon, client, create)
         with self.database.transaction() as transaction:
-            found = self._person(transaction, client, person, name, create)
-            stored = stored_release(transaction, rules, found.number, time)
-            if stored is not None:
-                return Answer(stored, repeated=True)
-            _, stream = self._stream(transaction, rules, found, create)
-            gap = time - stream.time - 1
-            if not 0 <= gap <= LONGEST_GAP:
-                raise ArgumentError(
-                    f"time must be {stream.time + 1} to {stream.time + 1 + LONGEST_GAP} or one "
-                    f"already answered, got {time}"
-                )
-            limits = [limit for limit in (found.limit, stream.ledger.limit) if limit is not None]
-            own_ledger = stream.ledger
-            stream.ledger = Account(min(limits, default=None), found.spent)
-            with rules.lock:
-                stream.skip(gap)
-                release = stream.release(true_state, epsilon)
-            (entry,), stream.ledger, stream.said = stream.ledger.entries, own_ledger, []
-            self._write_stream(transaction, found.number, stream)
-            write_release(transaction, found.number, rules.query_name, release, rules.scenario)
-            write_entry(transaction, found, entry)
-        self._remember(found.number, stream)
-        return Answer(release, repeated=False)
+            answer, moved = self._release(transaction, request)
+        self._remember(moved)
+        return answer
+
+    def release_all(self, requests: Sequence[Request]) -> list[Answer | DphmmError]:
+        """The answers to many requests that share one wait for the disk; a refusal is in its place.
+
+        One person's requests are answered in the order given. Nothing is returned before all
+        is durable; if the store fails, nothing was released.
+        """
+        results: dict[int, Answer | DphmmError] = {}
+        moved: list[_Moved | None] = []
+        # Everybody locks people in the same order, so that no two servers wait for each other.
+        order = sorted(range(len(requests)), key=lambda i: (requests[i].client, requests[i].person))
+        with self.database.transaction() as transaction:
+            for place in order:
+                transaction.rows("SAVEPOINT request")
+                try:
+                    results[place], stream = self._release(transaction, requests[place])
+                    moved.append(stream)
+                except DphmmError as fault:
+                    if isinstance(fault, StoreError) and not isinstance(fault, NotFoundError):
+                        raise
+                    transaction.rows("ROLLBACK TO SAVEPOINT request")
+                    results[place] = fault
+                transaction.rows("RELEASE SAVEPOINT request")
+        for stream in moved:
+            self._remember(stream)
+        return [results[place] for place in range(len(requests))]
+
+    def _release(self, transaction: Transaction, request: Request) -> tuple[Answer, _Moved | None]:
+        """One answer within a transaction, and the stream as it will be once that is committed."""
+        rules, time = request.rules, request.time
+        _check_time(time)
+        name = identity(request.client, request.person)
+        found = self._person(transaction, request.client, request.person, name, request.create)
+        stored = stored_release(transaction, rules, found.number, time)
+        if stored is not None:
+            return Answer(stored, repeated=True), None
+        _, stream = self._stream(transaction, rules, found, request.create)
+        gap = time - stream.time - 1
+        if not 0 <= gap <= LONGEST_GAP:
+            raise ArgumentError(
+                f"time must be {stream.time + 1} to {stream.time + 1 + LONGEST_GAP} or one "
+                f"already answered, got {time}"
+            )
+        limits = [limit for limit in (found.limit, stream.ledger.limit) if limit is not None]
+        own_ledger = stream.ledger
+        stream.ledger = Account(min(limits, default=None), found.spent)
+        with rules.lock:
+            stream.skip(gap)
+            release = stream.release(request.true_state, request.epsilon)
+        (entry,), stream.ledger, stream.said = stream.ledger.entries, own_ledger, []
+        self._write_stream(transaction, found.number, stream)
+        write_release(transaction, found.number, rules.query_name, release, rules.scenario)
+        write_entry(transaction, found, entry)
+        return Answer(release, repeated=False), (found.number, stream)
 
     def releases(
         self,
@@ -359,7 +398,10 @@ class Store:
                 self._kept_states -= stream.query.n_states
             return stream
 
-    def _remember(self, person: int, stream: Stream) -> None:
+    def _remember(self, moved: _Moved | None) -> None:
+        if moved is None:
+            return
+        person, stream = moved
         with self._guard:
             self._streams[person, stream.scenario, stream.time] = stream
             self._kept_states += stream.query.n_states
