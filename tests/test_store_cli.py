@@ -8,10 +8,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from dphmm import MarkovModel
+from dphmm.cli.release import command as release_command
 from dphmm.cli.store import command
-from dphmm.errors import NotFoundError, StoreError
+from dphmm.errors import BudgetError, DataError, NotFoundError, StoreError
+from dphmm.scenario import write_model
 from dphmm.store import Store, list_keys
-from tests.crash import world
+from tests.crash import paper_scenario, world
 
 
 @pytest.fixture
@@ -95,3 +98,49 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path):
     with pytest.raises(StoreError, match="does not exist"):
         run("verify", str(tmp_path / "nothing.db"))
     assert list(tmp_path.iterdir()) == []
+
+
+TRIPS = "person,time,state\nanna,1,s5\nbert,1,s2\nanna,2,s6\nanna,5,s6\n"
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    content = paper_scenario.body(paper_scenario.TOML + "[time]\norigin = 0\n")
+    made = MarkovModel(content["transition"])
+    (tmp_path / "paper.toml").write_text("limit = 3\n" + content["scenario"])
+    (tmp_path / "states.csv").write_text(content["states"])
+    write_model(tmp_path / "model.npz", made, "given")
+    (tmp_path / "trips.csv").write_text(TRIPS)
+    return tmp_path
+
+
+def release(folder, *arguments):
+    given = [str(folder / "paper.toml"), str(folder / "trips.csv"), *arguments]
+    found = CliRunner().invoke(release_command, given, standalone_mode=False)
+    if found.exception is not None:
+        raise found.exception
+    return found.stdout
+
+
+def test_a_release_into_a_store_is_said_again_by_the_next_run(scenario):
+    url = str(scenario / "streams.db")
+    first = release(scenario, "--store", url)
+    assert len(first.splitlines()) == 5
+    assert release(scenario, "--store", url) == first
+    assert run("verify", url).output == "sound: 2 people, 4 releases\n"
+    (scenario / "trips.csv").write_text("person,time,state\nanna,6,s5\n")
+    with pytest.raises(BudgetError, match=r"trips.csv:2: epsilon must stay within the limit"):
+        release(scenario, "--store", url)
+    (scenario / "trips.csv").write_text("person,time,state\nanna,4,s5\n")
+    with pytest.raises(DataError, match=r"trips.csv:2: time must come after"):
+        release(scenario, "--store", url)
+    assert run("verify", url).output == "sound: 2 people, 4 releases\n"
+
+
+def test_a_store_needs_a_clock_with_an_origin(scenario):
+    toml = (scenario / "paper.toml").read_text().replace("origin = 0", "step = 1")
+    (scenario / "paper.toml").write_text(toml)
+    with pytest.raises(DataError, match=r"time\.origin must be given"):
+        release(scenario, "--store", str(scenario / "streams.db"))
+    with pytest.raises(click.UsageError, match="--store must not go with --ledger"):
+        release(scenario, "--store", "a", "--ledger", "b")

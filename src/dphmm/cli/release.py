@@ -6,7 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
@@ -31,6 +31,8 @@ from dphmm.scenario.releasing import Answer, Releaser
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import as_text
 from dphmm.scenario.trips import Row, read_trips
+from dphmm.store import Store
+from dphmm.store.releasing import StoreReleaser
 
 __all__ = ["command"]
 
@@ -43,6 +45,7 @@ BATCH = 256
 @click.argument("trips", default="-")
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
 @click.option("--ledger", metavar="FILE", help="Default: SCENARIO.ledger.jsonl, beside it.")
+@click.option("--store", metavar="STORE", help="Keep everything in a store instead of a ledger.")
 @click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
 @click.option("--person", help="Whose rows they are, if no column says so.")
 @click.option("--continue", "previous", metavar="FOLDER", help="Spark: the run to go on from.")
@@ -54,6 +57,7 @@ def command(
     trips: str,
     output: str | None,
     ledger: str | None,
+    store: str | None,
     key_file: str | None,
     person: str | None,
     previous: str | None,
@@ -76,18 +80,22 @@ def command(
     Example:
       dphmm release town.toml trips.csv -o released.csv
       tail -f live.csv | dphmm release town.toml --json
+      dphmm release town.toml trips.csv --store streams.db
       dphmm release town.toml trips.parquet -o monday --key-file key --engine spark
     """
     if engine == "spark":
-        if output is None or key_file is None or trips == "-" or ledger is not None:
+        if output is None or key_file is None or trips == "-" or ledger or store:
             raise click.UsageError(
-                "--engine spark must go with TRIPS, --output and --key-file, without --ledger"
+                "--engine spark must go with TRIPS, --output and --key-file, without --ledger "
+                "and --store"
             )
         options: dict[str, Any] = {"key_file": key_file, "previous": previous, "person": person}
         options |= {"columns": columns_from(column_names)}
         return _on_spark(master, Scenario.load(scenario_file), trips, output, as_json, options)
     if previous is not None or master is not None:
         raise click.UsageError("--continue and --master must go with --engine spark")
+    if store is not None and ledger is not None:
+        raise click.UsageError("--store must not go with --ledger: a store has its own")
     key = None if key_file is None else read_key(key_file)
     scenario = Scenario.load(scenario_file)
     columns = columns_from(column_names)
@@ -107,8 +115,13 @@ def command(
         )  # fmt: skip
 
     with ExitStack() as stack:
-        journal = stack.enter_context(Journal(ledger_file))
-        releaser = Releaser(scenario, journal, key, name)
+        releaser: Releaser | StoreReleaser
+        if store is not None:
+            held = stack.enter_context(closing(Store.open(store)))
+            releaser = StoreReleaser(scenario, held, key, name)
+        else:
+            journal = stack.enter_context(Journal(ledger_file))
+            releaser = Releaser(scenario, journal, key, name)
         total = releaser.check(progress(rows(), what="checking")) if is_file else None
         out: Callable[[str], Any] = _to_standard_output
         if output is not None and output != "-":
