@@ -14,6 +14,7 @@ from scipy import stats
 from dphmm.errors import ArgumentError
 from dphmm.randomness import (
     FIRST_WORDS,
+    SHORT,
     KeyedRandomness,
     SecureRandomness,
     SeededRandomness,
@@ -32,9 +33,12 @@ SOURCES = {
 }
 
 
-def words_from(*values):
-    """Words that begin with these values and go on with zeros."""
-    data = b"".join(value.to_bytes(8, "little") for value in values)
+def words_from(bits, *numbers):
+    """Words that spell these numbers, the high halves first, and go on with zeros."""
+    digits = [
+        number >> shift & 0xFFFFFFFF for number in numbers for shift in range(bits - 32, -1, -32)
+    ]
+    data = b"".join(digit.to_bytes(4, "little") for digit in digits)
     return Words(lambda size: data.ljust(size, b"\0")[:size])
 
 
@@ -105,7 +109,7 @@ def test_no_two_lists_of_fields_have_the_same_encoding(a, b):
 def test_words_go_on_after_the_first_ones_without_repeating(source):
     words = taken(SOURCES[source]().words((b"question",), 1), 9 * FIRST_WORDS)
     assert len(set(words)) == len(words)
-    assert max(words) < 2**64
+    assert max(words) < 2**32
 
 
 @given(st.integers(1, 2**200), st.integers(0, 2**32))
@@ -117,25 +121,23 @@ def test_a_number_below_n_is_below_n(n, state):
 # Oracle
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 2**63, 2**63 + 1, 2**64 - 1, 2**64])
-def test_a_word_in_the_last_broken_run_is_thrown_away(n):
-    limit = 2**64 - 2**64 % n
-    assert words_from(limit - 1, 1).below(n) == (limit - 1) % n
-    if limit < 2**64:
-        assert words_from(limit, 1).below(n) == 1 % n
-        assert words_from(2**64 - 1, limit, 1).below(n) == 1 % n
+@pytest.mark.parametrize("n", [2, 3, 5, SHORT, SHORT + 1, 2**63, 2**63 + 1, 2**64 - 1, 2**64])
+def test_a_number_in_the_last_broken_run_is_thrown_away(n):
+    bits = 32 if n <= SHORT else 64
+    limit = 2**bits - 2**bits % n
+    assert words_from(bits, limit - 1, 1).below(n) == (limit - 1) % n
+    if limit < 2**bits:
+        assert words_from(bits, limit, 1).below(n) == 1 % n
+        assert words_from(bits, 2**bits - 1, limit, 1).below(n) == 1 % n
 
 
 @pytest.mark.parametrize("n", [2**64 + 1, 2**65 - 1, 2**128, 2**130 + 7])
 def test_large_numbers_take_several_words_with_the_highest_first(n):
-    width = 2 if n <= 2**128 else 3
-    digits = list(range(1, width + 1))
-    value = sum(digit << 64 * (width - 1 - i) for i, digit in enumerate(digits))
-    assert words_from(*digits).below(n) == value % n
-    size = 2 ** (64 * width)
-    if size % n:
-        top = [2**64 - 1] * width
-        assert words_from(*top, *digits).below(n) == value % n
+    bits = 128 if n <= 2**128 else 192
+    value = sum(digit << 32 * i for i, digit in enumerate(range(1, bits // 32 + 1)))
+    assert words_from(bits, value).below(n) == value % n
+    if 2**bits % n:
+        assert words_from(bits, 2**bits - 1, value).below(n) == value % n
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 100])
@@ -150,12 +152,11 @@ def test_numbers_below_n_are_uniform(source, n):
 
 def test_words_are_uniform_bit_by_bit():
     words = taken(KeyedRandomness(KEY).words((b"bits",), 0), DRAWS)
-    bits = ((np.array(words, dtype=np.uint64)[:, None] >> np.arange(64, dtype=np.uint64)) & 1).sum(
-        axis=0
-    )
-    # 64 two-sided binomial tests, so each may be as unlikely as a 64th of the whole.
+    shifts = np.arange(32, dtype=np.uint32)
+    bits = ((np.array(words, dtype=np.uint32)[:, None] >> shifts) & 1).sum(axis=0)
+    # 32 two-sided binomial tests, so each may be as unlikely as a 32nd of the whole.
     for count in (bits.min(), bits.max()):
-        assert stats.binomtest(int(count), DRAWS).pvalue > ONE_IN_A_MILLION / 64
+        assert stats.binomtest(int(count), DRAWS).pvalue > ONE_IN_A_MILLION / 32
 
 
 def test_a_biased_draw_would_be_seen():

@@ -91,8 +91,8 @@ class Fan:
             return np.zeros((len(names), self.body.dimension), dtype=np.int64)
         words = source.many(names, shared, states, self._words_wanted(float(epsilon)))
         noise, done = self._draw_compiled(epsilon, words)
-        left = np.flatnonzero(~done)
-        if not len(left):
+        left = np.flatnonzero(~done).tolist()
+        if not left:
             return noise
         rest = [source.after(words[row], (names[row], *shared), int(states[row])) for row in left]
         single = np.array([self.draw(epsilon, more) for more in rest], dtype=object)
@@ -110,7 +110,7 @@ class Fan:
             return noise, done
 
         def part(rows: slice) -> None:
-            kernels.sampler.draw_many(words[rows], *compiled, noise[rows], done[rows])
+            done[rows] = kernels.sampler.draw_many(words[rows], *compiled, noise[rows])
 
         if len(words) <= PER_THREAD:
             part(slice(None))

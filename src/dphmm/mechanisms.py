@@ -7,11 +7,12 @@ most e^epsilon, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import exp, log, log1p
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,7 +116,7 @@ class Mechanism:
         fan = fan_of(self.body)
         parts = [np.empty((0, self.query.dimension), dtype=np.int64)]
         for first in range(0, size, BLOCK):
-            names = [b"%d" % number for number in range(first, min(first + BLOCK, size))]
+            names = _Numbered(range(first, min(first + BLOCK, size)))
             states = np.full(len(names), state)
             noise = fan.draw_many(self.epsilon, source, names, self.law, states)
             parts.append(self.query.points[state].astype(noise.dtype) + noise)
@@ -184,6 +185,22 @@ class Mechanism:
             return log(total) - rank * log(epsilon), error
         mass, second = fan_of(body).sums(epsilon)
         return log(mass) - rank * log1p(-exp(-epsilon)), second / mass
+
+
+@dataclass(frozen=True)
+class _Numbered(Sequence[bytes]):
+    """The names b"0", b"1", ..., written only when somebody reads them."""
+
+    numbers: range
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, number: Any) -> Any:
+        return b"%d" % self.numbers[number]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (b"%d" % number for number in self.numbers)
 
 
 def lattice_vector(entries: ArrayLike) -> ObjectArray:

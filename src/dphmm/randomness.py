@@ -1,6 +1,6 @@
 """Where random words come from: the operating system, a secret key, or a named experiment.
 
-Every exact sampler draws from a `Words`, a stream of uniform 64-bit integers made for one
+Every exact sampler draws from a `Words`, a stream of uniform 32-bit integers made for one
 answer and used for no other. Python and compiled samplers read the same words in the same
 order, so under the same key they give the same answer.
 """
@@ -24,28 +24,36 @@ __all__ = ["KeyedRandomness", "Randomness", "SecureRandomness", "SeededRandomnes
 
 KEY_BYTES = 32
 NOISE = b"dphmm noise 1"
-FIRST_WORDS = 51
-"""Three blocks of SHAKE-256; an answer in the plane takes about thirty, more are made if needed."""
+WORD = 4
+"""Bytes of a word; most numbers that an answer needs are small, so words are short."""
+
+FIRST_WORDS = 68
+"""Two blocks of SHAKE-256; an answer in the plane takes about thirty, more are made if needed."""
+
+SHORT = 1 << 24
+"""Numbers below this many take one word, so that fewer than one in 256 is thrown away."""
 
 
 class Words:
-    """Uniform 64-bit words from a function that returns any number of leading bytes."""
+    """Uniform 32-bit words from a function that returns any number of leading bytes."""
 
     __slots__ = ("_buffer", "_next", "_prefix")
 
     def __init__(self, prefix: Callable[[int], bytes]) -> None:
         self._prefix = prefix
-        self._buffer = _as_words(prefix(8 * FIRST_WORDS))
+        self._buffer = _as_words(prefix(WORD * FIRST_WORDS))
         self._next = 0
 
-    def leading(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-        """The words made so far, for a compiled sampler that starts from the first."""
-        return np.frombuffer(self._buffer, dtype=np.uint64)
+    def leading(self, size: int = 0) -> NDArray[np.uint32]:
+        """The words made so far, at least `size`, for a sampler that starts from the first."""
+        if size > len(self._buffer):
+            self._buffer = _as_words(self._prefix(WORD * size))
+        return np.frombuffer(self._buffer, dtype=np.uint32)
 
     def word(self) -> int:
         """The next word."""
         if self._next == len(self._buffer):
-            self._buffer = _as_words(self._prefix(16 * len(self._buffer)))
+            self._buffer = _as_words(self._prefix(2 * WORD * len(self._buffer)))
         self._next += 1
         return self._buffer[self._next - 1]
 
@@ -53,16 +61,14 @@ class Words:
         """A uniform integer in 0..n-1, exactly: words in the last, broken run are thrown away."""
         if n == 1:
             return 0
-        size = 1 << 64
-        width = 1
+        size, width = (1 << 32, 1) if n <= SHORT else (1 << 64, 2)
         while size < n:
-            size <<= 64
-            width += 1
+            size, width = size << 64, width + 2
         limit = size - size % n
         while True:
             value = self.word()
             for _ in range(width - 1):
-                value = value << 64 | self.word()
+                value = value << 32 | self.word()
             if value < limit:
                 return value % n
 
@@ -78,23 +84,27 @@ class Randomness(ABC):
         """Fresh words for an answer with this public context, given by this state."""
 
     def many(
-        self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
-    ) -> NDArray[np.uint64]:
+        self,
+        people: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+        size: int = FIRST_WORDS,
+    ) -> NDArray[np.uint32]:
         """The first words of many answers, a row each; contexts are (person, *shared)."""
         rows = [
-            self.words((person, *shared), state).leading()
+            self.words((person, *shared), state).leading(size)[:size]
             for person, state in zip(people, states.tolist(), strict=True)
         ]
-        return np.array(rows, dtype=np.uint64).reshape(len(rows), FIRST_WORDS)
+        return np.array(rows, dtype=np.uint32).reshape(len(rows), size)
 
-    def after(self, row: NDArray[np.uint64], context: tuple[bytes, ...], state: int) -> Words:
+    def after(self, row: NDArray[np.uint32], context: tuple[bytes, ...], state: int) -> Words:
         """All words of one answer again: a row of `many`, and what follows it.
 
         A draw that the row cut short goes on with the words that it has read. With others in
         their place long draws, which are the far ones, would be too rare. What follows is the
         operating system's, unless a source can do as it would have done.
         """
-        return _growing(row.astype("<u8").tobytes(), os.urandom)
+        return _growing(row.astype("<u4").tobytes(), os.urandom)
 
 
 class SecureRandomness(Randomness):
@@ -105,11 +115,15 @@ class SecureRandomness(Randomness):
         return _growing(b"", os.urandom)
 
     def many(
-        self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
-    ) -> NDArray[np.uint64]:
+        self,
+        people: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+        size: int = FIRST_WORDS,
+    ) -> NDArray[np.uint32]:
         """Words that depend on nothing, from one call."""
-        data = os.urandom(8 * FIRST_WORDS * len(states))
-        return np.frombuffer(data, dtype="<u8").reshape(len(states), FIRST_WORDS)
+        data = os.urandom(WORD * size * len(states))
+        return np.frombuffer(data, dtype="<u4").reshape(len(states), size)
 
 
 class KeyedRandomness(Randomness):
@@ -130,22 +144,28 @@ class KeyedRandomness(Randomness):
         sponge = hashlib.shake_256(encoded((NOISE, self._key, *context, b"%d" % state)))
         return Words(sponge.digest)
 
-    def after(self, row: NDArray[np.uint64], context: tuple[bytes, ...], state: int) -> Words:
+    def after(self, row: NDArray[np.uint32], context: tuple[bytes, ...], state: int) -> Words:
         """The words of this question, which begin with the row."""
         return self.words(context, state)
 
     def many(
-        self, people: Sequence[bytes], shared: tuple[bytes, ...], states: IntArray
-    ) -> NDArray[np.uint64]:
+        self,
+        people: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+        size: int = FIRST_WORDS,
+    ) -> NDArray[np.uint32]:
         """The same words as one by one, with what they share encoded once."""
-        head, tail = encoded((NOISE, self._key)), encoded(shared)
-        names = {state: encoded((b"%d" % state,)) for state in set(states.tolist())}
-        size = 8 * FIRST_WORDS
+        head, tail, width = encoded((NOISE, self._key)), encoded(shared), WORD * size
+        names = {state: tail + encoded((b"%d" % state,)) for state in set(states.tolist())}
+        absorb, length = hashlib.shake_256, _LENGTHS
         data = b"".join(
-            hashlib.shake_256(head + encoded((person,)) + tail + names[state]).digest(size)
-            for person, state in zip(people, states.tolist(), strict=True)
+            [
+                absorb(head + length[len(person)] + person + names[state]).digest(width)
+                for person, state in zip(people, states.tolist(), strict=True)
+            ]
         )
-        return np.frombuffer(data, dtype="<u8").reshape(len(states), FIRST_WORDS)
+        return np.frombuffer(data, dtype="<u4").reshape(len(states), size)
 
     def __repr__(self) -> str:
         return "KeyedRandomness(key=<secret>)"
@@ -163,9 +183,9 @@ class SeededRandomness(Randomness):
         """The generator's next words."""
         return _growing(b"", self._rng.bytes)
 
-    def after(self, row: NDArray[np.uint64], context: tuple[bytes, ...], state: int) -> Words:
+    def after(self, row: NDArray[np.uint32], context: tuple[bytes, ...], state: int) -> Words:
         """The row, then the generator's next words."""
-        return _growing(row.astype("<u8").tobytes(), self._rng.bytes)
+        return _growing(row.astype("<u4").tobytes(), self._rng.bytes)
 
 
 def randomness_for(key: bytes | None, experiment_rng: np.random.Generator | None) -> Randomness:
@@ -182,19 +202,29 @@ def encoded(fields: tuple[bytes, ...]) -> bytes:
     return b"".join(len(field).to_bytes(8, "big") + field for field in fields)
 
 
+class _Lengths(dict[int, bytes]):
+    """Lengths as `encoded` writes them, made once each."""
+
+    def __missing__(self, length: int) -> bytes:
+        return self.setdefault(length, length.to_bytes(8, "big"))
+
+
+_LENGTHS = _Lengths()
+
+
 def _growing(beginning: bytes, more: Callable[[int], bytes]) -> Words:
     """Words that begin with some bytes and go on with as many more as are read."""
     held = bytearray(beginning)
 
     def prefix(size: int) -> bytes:
-        held.extend(more(size - len(held)))
+        held.extend(more(max(0, size - len(held))))
         return bytes(held)
 
     return Words(prefix)
 
 
 def _as_words(data: bytes) -> array[int]:
-    words = array("Q", data)
+    words = array("I", data)
     if sys.byteorder == "big":
         words.byteswap()
     return words

@@ -101,6 +101,8 @@ class Stream:
             raise ArgumentError(
                 f"model must have the {query.n_states} states of the query, got {model.n_states}"
             )
+        if plan is not None and plan.query is not query:
+            raise ArgumentError("plan must be for the stream's own query, got another's")
         if not 0 <= delta < 1:
             raise ArgumentError(f"delta must be at least 0 and below 1, got {delta!r}")
         if limit is not None and ledger is not None:
@@ -178,6 +180,8 @@ class Stream:
 
     def skip(self, steps: int = 1) -> None:
         """Move without a release: nothing is said, nothing is spent, the belief spreads."""
+        if steps < 0:
+            raise ArgumentError(f"steps must not be negative, got {steps!r}")
         for _ in range(steps):
             self.prior = self.posterior = self.posterior.predict(self.model.at(self.time + 1))
             self.time += 1
