@@ -61,14 +61,14 @@ def binned(
     x = np.zeros(rank, dtype=np.int64)
     for _ in range(volume):
         total = 0.0
-        place = 0
+        place = np.int64(0)
         for j in range(rank):
             n = np.int64(0)
             for i in range(rank):
                 n = (n + x[i] * inverse[i, j]) % volume
             layer = n
             if strict[j]:
-                n = volume if n == 0 else n
+                n = np.int64(volume) if n == 0 else n
                 layer = n - 1
             total += n / volume
             place = place * bins + layer * bins // volume
