@@ -191,6 +191,18 @@ def test_the_same_seed_gives_the_same_walk_and_another_seed_another(
     assert walk(3)["runs"] != walk(4)["runs"]
 
 
+def test_another_seed_draws_other_noise_too(client: Client, example: str) -> None:
+    def noise(seed: int) -> list[list[float]]:
+        runs = [{"policy": {"base": "complete"}}]
+        walk = client.ask("/api/walk", world=example, length=12, seed=seed, runs=runs)
+        steps = zip(walk["runs"][0]["steps"], walk["places"], strict=True)
+        return [[a - b for a, b in zip(s["answer"], p, strict=True)] for s, p in steps]
+
+    # From the third step on the possible set, and with it the shape of the noise, stays the
+    # same, so that only the seed can tell two walks' noise apart.
+    assert noise(3)[3:] != noise(4)[3:]
+
+
 def test_two_ways_to_release_share_one_walk(client: Client, example: str) -> None:
     runs = [
         {"policy": {"base": "categories"}, "epsilon": "1"},
@@ -256,6 +268,11 @@ def test_a_saved_scenario_protects_as_the_page_said(
         assert step.volume == said["hull"]["area"]["value"]
         assert step.rank == said["hull"]["rank"]
         assert step.error == client.ask("/api/repairs", **asked)["released_error"]
+
+
+def test_only_what_was_drawn_is_saved_as_edges() -> None:
+    request = Fields({"policy": {"base": "categories", "links": [[0, 4]]}}, "body")
+    assert files.scenario_of(worlds.paper(), request).edges == (("s1", "s5"),)
 
 
 @pytest.mark.parametrize("drawn", DRAWN.values(), ids=DRAWN)

@@ -108,7 +108,7 @@ export class Effects {
       h("tbody", {}, answer.methods.map(({ method, edges, area, error, outline }) => h("tr", {
         "data-method": method, ...hint(outline, edges) },
       h("th", { scope: "row" }, word(method, METHODS[method])),
-      h("td", {}, edges.length <= 2 ? edges.map(([a, b]) => `${this.name(a)}–${this.name(b)}`).join(", ") || "none" : short(edges.length)),
+      h("td", {}, edges.length === 1 ? `${this.name(edges[0][0])}–${this.name(edges[0][1])}` : short(edges.length)),
       h("td", {}, number(area)), h("td", {}, number(error)),
       h("td", {}, h("button", { type: "button", className: "small", onclick: () => this.done(() => this.act.repair(edges)) }, "Repair"))))));
     const others = answer.candidates.length ? h("table", { className: "repair-table", id: "candidates" },

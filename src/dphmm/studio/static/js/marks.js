@@ -27,18 +27,24 @@ function radiusOf(map) {
 
 function drawExposed(map, exposed) {
   const shown = exposed.filter(visible(map)).slice(0, MOST_RINGS);
-  const radius = radiusOf(map) + (map.world.cell ? 1 : 5);
+  const { cell } = map.world;
+  const radius = radiusOf(map) + (cell ? 0 : 5);
+  // A square on a grid and a ring around a point; few of them also get a sign.
+  const half = Math.max(radius - 1.5, 1);
+  const shape = cell ? `M${-half},${-half}h${2 * half}v${2 * half}h${-2 * half}z`
+    : `M${-radius},0a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 ${-2 * radius},0z`;
+  const away = radius * 0.72;
+  const sign = radius < 9 || shown.length > 60 ? null : cell ? "M0,-7l6.5,11.5h-13z" : `M${away},${-away - 7}l6.5,11.5h-13z`;
   const rings = map.layers.exposed.selectAll("g").data(shown, (state) => state);
   const entering = rings.enter().append("g").attr("class", "exposed-mark");
-  entering.append("circle").attr("class", "ring");
+  entering.append("path").attr("class", "ring");
   entering.append("path").attr("class", "badge");
   entering.merge(rings).attr("data-state", (state) => state)
     .attr("transform", (state) => `translate(${map.at(state)})`)
+    .classed("many", shown.length > 60)
     .each(function place() {
-      d3.select(this).select(".ring").attr("r", radius);
-      const away = radius * 0.72;
-      d3.select(this).select(".badge").attr("d", radius < 9 ? null
-        : `M${away},${-away - 7}l6.5,11.5h-13z`);
+      d3.select(this).select(".ring").attr("d", shape);
+      d3.select(this).select(".badge").attr("d", sign);
     });
   rings.exit().remove();
 }

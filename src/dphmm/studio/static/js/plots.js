@@ -27,8 +27,8 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
   }
   if (limit !== null) {
     root.append("path").attr("class", "limit").attr("d", `M${margin.left},${y(limit)}H${width - margin.right}`);
-    root.append("text").attr("class", "limit-text").attr("x", width - margin.right).attr("y", y(limit) + 11)
-      .attr("text-anchor", "end").text(`limit ${short(limit)}`);
+    root.append("text").attr("class", "limit-text").attr("x", margin.left + 3).attr("y", y(limit) + 12)
+      .text(`limit ${short(limit)}`);
   }
   const line = d3.line().x((_, i) => x(i + 1)).y((value) => y(value)).defined(Number.isFinite);
   for (const { values, kind, step } of series) {

@@ -46,7 +46,8 @@ export function colourChoice(select, view, walked) {
 export function showLegend(holder, { legend }, { world, labels, walking, exposed }) {
   const key = (className, text) => h("div", { className: "legend-row" }, h("span", { className: `key ${className}` }), text);
   const marks = [exposed ? key("key-exposed", "exposed") : null,
-    ...(walking ? [key("key-truth", "true walk (simulated)"), key("key-answer", "released"), key("key-estimate", "estimate")] : [])];
+    ...(walking ? [key("key-truth", "true walk (simulated)")] : []),
+    ...(walking && world.answers_are_places ? [key("key-answer", "released"), key("key-estimate", "estimate")] : [])];
   if (legend.kind === "category") {
     return fill(holder, labels.names.slice(0, 9).map((name, number) => {
       const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -69,7 +70,7 @@ export function showLegend(holder, { legend }, { world, labels, walking, exposed
   }
   const title = { prior: "prior probability", posterior: "posterior probability", degree: "degree of protection" }[legend.what];
   return fill(holder, h("div", { className: "legend-title" }, title), canvas,
-    h("div", { className: "legend-ends" }, [0, legend.middle, legend.most].map((value) => h("span", {}, short(value)))), marks);
+    h("div", { className: "legend-ends" }, [0, legend.middle, legend.most].map((value) => h("span", {}, String(Number(value.toPrecision(2)))))), marks);
 }
 
 export function tellState(state, { world, effects, labels }) {

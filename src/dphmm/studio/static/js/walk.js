@@ -149,7 +149,7 @@ export class WalkPanel {
     fill(this.bar, h("label", { htmlFor: "walk-time" }, "Time ", this.clock), this.slider, two ? this.which : null);
     fill(this.dock,
       two ? h("p", { className: "ab-key" }, h("span", { className: "key key-a" }), "A, this policy ", h("span", { className: "key key-b" }), "B, the second way") : null,
-      tracks.length ? h("div", { className: "minis" }, tracks) : null, errorFigure, degreeFigure, ledgerFigure);
+      h("div", { className: planar ? "minis" : "minis wide-minis" }, tracks), errorFigure, degreeFigure, ledgerFigure);
     const answers = walked.runs.flatMap(({ steps }) => steps.map(({ answer }) => answer));
     for (const mini of this.minis) {
       mini.map = new StateMap(mini.holder, { interactive: false });
@@ -187,11 +187,15 @@ export class WalkPanel {
   // The marks of the present moment on the large map.
   tracks(view) {
     const walked = this.walked;
-    if (!walked || !this.world.answers_are_places) return [];
+    if (!walked) return [];
     const time = Math.min(view.walk.time, this.lasts);
     const { steps } = walked.runs[view.walk.shown] ?? walked.runs[0];
     const last = Math.min(time, steps.length);
     const step = steps[last - 1];
+    if (!this.world.answers_are_places) {
+      const here = walked.path.map((state) => [this.places[2 * state], this.places[2 * state + 1]]);
+      return [{ kind: "truth", points: here, upto: last }];
+    }
     return [
       { kind: "truth", points: walked.places, upto: last },
       ...(step ? [{ kind: "answer", points: [step.answer], lone: true }, { kind: "estimate", points: [step.estimate], lone: true }] : []),
