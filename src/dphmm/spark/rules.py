@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ class Rules:
     """A scenario, and the path of the key on each worker; the key itself never travels."""
 
     public: Any
-    """A broadcast of the pickled scenario and its hulls."""
+    """The pickled scenario and its hulls, as bytes or as a broadcast of them."""
     digest: str
     key_file: str
 
@@ -44,12 +45,22 @@ class Rules:
         digest = hashlib.sha256(content).hexdigest()
         return cls(spark.sparkContext.broadcast(content), digest, str(key_file))
 
+    @classmethod
+    def carried(cls, scenario: Scenario, key_file: str) -> Rules:
+        """Send the scenario with the function itself: stateful queries know no broadcasts."""
+        s = scenario
+        bare = Scenario(s.settings, s.states, s.base_model, s.source, s.edges)
+        content = pickle.dumps(bare, protocol=pickle.HIGHEST_PROTOCOL)
+        return cls(zlib.compress(content), hashlib.sha256(content).hexdigest(), str(key_file))
+
     def scenario(self) -> Scenario:
         """The scenario, made once in each worker process."""
         if self.digest not in _loaded:
             # Numba's own threads would fight the cores of other tasks.
             require("numba", "spark").set_num_threads(1)
-            _loaded[self.digest] = pickle.loads(self.public.value)
+            carried = isinstance(self.public, bytes)
+            content = zlib.decompress(self.public) if carried else self.public.value
+            _loaded[self.digest] = pickle.loads(content)
             if len(_loaded) > LOADED:
                 _loaded.popitem(last=False)
         return _loaded[self.digest]

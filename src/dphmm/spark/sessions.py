@@ -41,6 +41,8 @@ DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     # A belief of 10,000 states is 80 kB, and a batch of rows must fit a small worker.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 2**20),
+    # A stateful query cannot unpack a function that Spark turned into a broadcast.
+    "spark.broadcast.UDFCompressionThreshold": str(256 * 2**20),
     # One writer a table, so that rows need not be sorted by table first.
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     "spark.sql.streaming.stateStore.providerClass": (

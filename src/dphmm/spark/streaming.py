@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def release_stream(
         trips, scenario.states, scenario.settings.clock, columns=columns, person=person,
         name="stream",
     )  # fmt: skip
-    teller = Teller(Rules.shared(spark, scenario, key_file))
+    teller = Teller(Rules.carried(scenario, key_file))
     said = rows.groupBy("person").transformWithStateInPandas(
         teller,
         types.from_arrow_schema(Tables(scenario).said_schema),
@@ -74,20 +75,16 @@ class Teller:
         self._rules = rules
 
     def init(self, handle: Any) -> None:
-        """Open the state and read the key, once a task."""
-        self._scenario = self._rules.scenario()
-        self._key = self._rules.key()
-        self._tables = Tables(self._scenario)
+        """Open the state; Spark does so on the driver too, which may have no key."""
         self._state = handle.getValueState("standing", f"law string, {STANDING_SCHEMA}")
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self, key: tuple[str], rows: Iterable[pd.DataFrame], timer_values: Any
     ) -> Iterator[pd.DataFrame]:
         """Answer a person's new rows and write down where they stand."""
-        ordered = _ordered(key[0], rows)
-        known = self._state.get() if self._state.exists() else None
+        known = self._known(key[0], self._state.get() if self._state.exists() else None)
         standing, answered, unanswered = told(
-            self._scenario, self._key, self._known(key[0], known), ordered
+            self._scenario, self._key, known, _ordered(key[0], rows)
         )
         self._state.update((self._scenario.law, *packed(standing)))
         if len(unanswered):
@@ -95,6 +92,18 @@ class Teller:
             yield self._pandas(left)
         if answered is not None:
             yield self._pandas(self._tables.answers(answered))
+
+    @cached_property
+    def _scenario(self) -> Scenario:
+        return self._rules.scenario()
+
+    @cached_property
+    def _key(self) -> bytes:
+        return self._rules.key()
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self._scenario)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self, key: Any, timer_values: Any, expired: Any

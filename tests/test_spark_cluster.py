@@ -1,0 +1,127 @@
+"""A real cluster on loopback: the same answers when a worker or the driver is killed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dphmm.scenario import Row
+from tests.spark_cluster import Cluster, cluster, end, python, wait_until
+from tests.spark_worlds import KEY, as_batch, city, everything, local_run, walks, write_key
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path / "cluster") as made:
+        yield made
+
+
+def answers_in(folder: Path) -> dict[tuple[str, int], set[tuple[int, ...]]]:
+    """Every answer in every file below a folder, whether a log lists the file or not."""
+    from pyarrow import parquet
+
+    found: dict[tuple[str, int], set[tuple[int, ...]]] = {}
+    for path in folder.rglob("*.parquet"):
+        if "table=answers" in str(path) and path.stat().st_size:
+            try:
+                rows = parquet.ParquetFile(path).read(["person", "slot", "lattice"]).to_pylist()
+            except Exception:  # a file that a killed task was still writing has no end
+                continue
+            for row in rows:
+                lattice = tuple(int(number) for number in row["lattice"])
+                found.setdefault((row["person"], row["slot"]), set()).add(lattice)
+    return found
+
+
+def assert_complete(
+    rows: list[Row], found: dict[tuple[str, int], set[tuple[int, ...]]], side: int
+) -> None:
+    """Everybody's answers are there, and nobody has two different ones for one time."""
+    with local_run(city(side), rows) as journal:
+        expected = {(p, r.slot): {r.answer} for p in journal.people for r in journal.of(p)}
+    assert found == expected
+
+
+def written(folder: Path, side: int, rows: list[Row], files: int) -> tuple[Path, Path, str]:
+    scenario = city(side)
+    folder.mkdir(exist_ok=True)
+    scenario.save(folder / "city.toml")
+    for number in range(files):
+        table = as_batch(rows[number::files], labels=scenario.labels)
+        everything.write(table, folder / "inbox" / f"{number}.parquet")
+    return folder / "city.toml", folder / "inbox", write_key(folder / "key")
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, running: Cluster) -> None:
+    rows = walks(25, people=300, longest=30, seed=1)
+    shuffled = random.Random(3).sample(rows, len(rows))
+    toml, inbox, key = written(tmp_path / "town", 5, shuffled, 7)
+    out = tmp_path / "out"
+    driver = python(
+        running, "-m", "dphmm", "release", toml, inbox, "-o", out, "--key-file", key,
+        "--engine", "spark", "--master", running.url,
+    )  # fmt: skip
+    try:
+        temporary = out / "_temporary"
+        wait_until(lambda: bool(answers_in(temporary)) or driver.poll() is not None, "an answer")
+        assert driver.poll() is None, (running.folder / "driver.log").read_text()
+        end(running.processes[-1])
+        wait_until(lambda: driver.poll() is not None, "the job")
+        assert driver.returncode == 0, (running.folder / "driver.log").read_text()[-3000:]
+    finally:
+        end(driver)
+    assert (out / "_SUCCESS").exists()
+    assert_complete(rows, answers_in(out), 5)
+    left = everything.inside(running.folder)
+    assert KEY not in left
+    assert KEY.hex().encode() not in left
+
+
+def test_a_driver_killed_in_the_middle_of_a_stream_changes_nothing(
+    tmp_path: Path, running: Cluster
+) -> None:
+    rows = sorted(walks(9, people=40, longest=25, seed=2), key=lambda row: row.slot)
+    toml, inbox, key = written(tmp_path / "town", 3, [], 0)
+    labels = city(3).labels
+    size = len(rows) // 4 + 1
+    for number in range(4):
+        part = rows[number * size : (number + 1) * size]
+        everything.write(as_batch(part, labels=labels), inbox / f"{number}.parquet")
+    out, checkpoint = tmp_path / "out", tmp_path / "checkpoint"
+    arguments = ("-m", "tests.spark_driver", running.url, toml, inbox, out, checkpoint, key)
+
+    def logged() -> str:
+        logs = (out / "_spark_metadata").glob("[0-9]*")
+        return "".join(path.read_text() for path in logs)
+
+    def orphans() -> list[Path]:
+        known = logged()
+        return [p for p in out.glob("table=answers/*.parquet") if p.name not in known]
+
+    for _ in range(2):
+        driver = python(running, *arguments)
+        wait_until(lambda driver=driver: bool(orphans()) or driver.poll() is not None, "a file")
+        end(driver)
+    before = answers_in(out)
+    assert before
+    driver = python(running, *arguments)
+    wait_until(lambda: driver.poll() is not None, "the stream")
+    assert driver.returncode == 0, (running.folder / "driver.log").read_text()[-3000:]
+    assert_complete(rows, answers_in(out), 3)
+    counted = logged()
+    files = [path for path in out.glob("table=answers/*.parquet") if path.name in counted]
+    assert sum(1 for path in files for _ in _rows(path)) == len(rows), "each counts once"
+    assert not any(
+        b"zqplace" in path.read_bytes() for path in checkpoint.rglob("*") if path.is_file()
+    )
+
+
+def _rows(path: Path) -> list[dict[str, object]]:
+    from pyarrow import parquet
+
+    return parquet.ParquetFile(path).read(["person"]).to_pylist()

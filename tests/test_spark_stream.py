@@ -1,0 +1,140 @@
+"""Streams on Spark: the local answers, late rows never, and the same after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dphmm.scenario import Row
+from dphmm.spark import bulk, read_stream, release_stream
+from dphmm.spark import session as new_session
+from dphmm.spark.people import Rows
+from dphmm.spark.streaming import told
+from tests.spark_worlds import KEY, as_batch, city, everything, local_run, write_key
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to the garbage collector.
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),
+]
+
+FIRST = 775533119900
+"""A time that nothing else has, so that a search for it finds rows and only rows."""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("stream")
+    (folder / "events").mkdir()
+    options = {
+        "spark.local.dir": str(folder / "local"),
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.shuffle.compress": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": f"file://{folder / 'events'}",
+    }
+    made = new_session("local[2]", options=options)
+    made.sparkContext.setLogLevel("OFF")
+    made.left = folder
+    yield made
+    made.stop()
+
+
+def rows_of(person: str, *slots: int) -> list[Row]:
+    return [Row(0, person, str(FIRST + s), FIRST + s, (7 * s + len(person)) % 9) for s in slots]
+
+
+def as_rows(rows: list[Row]) -> Rows:
+    return Rows(
+        rows[0].person,
+        np.array([row.time for row in rows], dtype=object),
+        np.array([row.slot for row in rows]),
+        np.array([row.state for row in rows]),
+    )
+
+
+# Laws
+
+
+def test_what_limit_or_clock_forbid_is_counted_and_the_rest_goes_on() -> None:
+    scenario = city(3, limit=Fraction(3))
+    standing, answers, left = told(
+        scenario, KEY, None, as_rows(rows_of("ann", 1, 2, 200_000, 200_001))
+    )
+    assert [slot - FIRST for slot in answers.slots] == [1, 2]
+    assert [slot - FIRST for slot in left.slots] == [200_000, 200_001]
+    standing, answers, left = told(scenario, KEY, standing, as_rows(rows_of("ann", 1, 2, 3, 4, 5)))
+    assert [slot - FIRST for slot in answers.slots] == [3]
+    assert [slot - FIRST for slot in left.slots] == [1, 2, 4, 5]
+    assert (standing.late, standing.repeated, standing.refused) == (1, 1, 4)
+    assert standing.spent == 3
+    standing, answers, left = told(scenario, KEY, standing, as_rows(rows_of("ann", 6)))
+    assert answers is None
+    assert len(left) == 1
+
+
+# Oracle
+
+
+def test_a_stream_says_what_the_local_engine_says_and_goes_on_from_its_checkpoint(
+    spark: Any, tmp_path: Path
+) -> None:
+    labels = [f"zqplace{number}" for number in range(9)]
+    scenario = city(3, labels=labels)
+    key_file = write_key(tmp_path / "key")
+    files = [
+        rows_of("ann", 2, 1) + rows_of("bob", 3) + rows_of("carla", 1),
+        rows_of("ann", 2, 5) + rows_of("bob", 2, 3, 3, 4),
+        rows_of("carla", 4, 6) + rows_of("ann", 3) + rows_of("dan", 1),
+    ]
+    inbox, out, checkpoint = (tmp_path / name for name in ("inbox", "out", "checkpoint"))
+
+    def run() -> None:
+        query = release_stream(
+            read_stream(spark, str(inbox), files=1), scenario, str(out),
+            checkpoint=str(checkpoint), key_file=key_file, trigger={"availableNow": True},
+        )  # fmt: skip
+        query.awaitTermination()
+
+    for number, rows in enumerate(files):
+        everything.write(as_batch(rows, labels=labels), inbox / f"{number}.parquet")
+        if number:  # the first two arrive together, the last one after a restart
+            run()
+    said = {
+        (row["person"], row["slot"] - FIRST): row
+        for row in bulk.ledger(spark, scenario, str(out)).collect()
+    }
+    expected = [
+        *rows_of("ann", 1, 2, 5), *rows_of("bob", 3, 4), *rows_of("carla", 1, 4, 6),
+        *rows_of("dan", 1),
+    ]  # fmt: skip
+    assert set(said) == {(row.person, row.slot - FIRST) for row in expected}
+    with local_run(scenario, expected) as journal:
+        for person in journal.people:
+            for record in journal.of(person):
+                row = said[person, record.slot - FIRST]
+                assert tuple(int(number) for number in row["lattice"]) == record.answer
+                assert row["constrained"] == str(record.constrained)
+    dropped = sorted(
+        (row["person"], row["slot"] - FIRST)
+        for row in bulk._table(spark, scenario, str(out), "dropped").collect()
+    )
+    assert dropped == [("ann", 2), ("ann", 3), ("bob", 2), ("bob", 3), ("bob", 3)]
+    left = {name: everything.inside(tmp_path / name) for name in ("out", "checkpoint")}
+    left |= {name: everything.inside(spark.left / name) for name in ("local", "events")}
+    for name, content in left.items():
+        assert content, "there is something to search"
+        assert b"zqplace" not in content, name
+        assert KEY not in content, name
+    for name in ("local", "checkpoint", "events"):
+        assert str(FIRST)[:9].encode() not in left[name], name
+    assert str(FIRST)[:9].encode() in everything.inside(inbox), "searches find"
