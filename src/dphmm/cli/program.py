@@ -24,6 +24,7 @@ COMMANDS = {
     "check": "who is exposed when, what repair adds, and what an answer is worth",
     "demo": "a small city, its policy and a day of private releases, in under a minute",
     "design": "the radius or epsilon that meets a wanted error or protection",
+    "grid": "a map of square cells around a place, and GPS files as trips on it",
     "learn": "a model of how people move, from their trips or from earlier releases",
     "release": "private answers for trips from a file or a pipe",
     "report": "one page about a scenario and what was released under it",

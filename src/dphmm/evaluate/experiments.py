@@ -34,7 +34,7 @@ POLICIES = ("distance", "one_step", "location_set")
 
 MEASURES = ("seconds", "hidden", "error", "filtered", "smoothed", "possible", "stand_in", "anew")
 SEED = 80
-FORM = 1
+FORM = 2
 """Changed when results of older versions must be measured again."""
 
 
@@ -115,7 +115,7 @@ def measure(workload: Workload, task: Task) -> dict[str, FloatArray]:
             policy,
             workload.query,
             epsilon=task.epsilon,
-            start=int(trip.states[0]),
+            start=workload.start(model, int(trip.states[0])),
             delta=delta,
             experiment_rng=np.random.default_rng([SEED, number]),
             plan=own if task.anew else plan,
@@ -168,7 +168,7 @@ def _policy(workload: Workload, task: Task, model: MarkovModel) -> tuple[PolicyG
 
 def _warm_up(workload: Workload, model: MarkovModel, policy: PolicyGraph, delta: float) -> None:
     """Compile what is compiled on first use, so that no step's time includes it."""
-    start = int(workload.sequences[0].states[0])
+    start = workload.start(model, int(workload.sequences[0].states[0]))
     rng = np.random.default_rng(0)
     stream = Stream(
         model, policy, workload.query, epsilon=1, start=start, delta=delta, experiment_rng=rng

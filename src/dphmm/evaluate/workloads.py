@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from dphmm import datasets
 from dphmm._types import FloatArray, IntArray
@@ -87,6 +88,17 @@ class Workload:
     def model(self, learned: str, moves: str = "all") -> MarkovModel:
         """The chain learned by counting, without smoothing, as the paper does."""
         return MarkovModel.from_counts(self.counts(learned, moves))
+
+    def start(self, model: MarkovModel, state: int) -> int:
+        """Where a sequence starts: its first state, or the nearest from which the chain roams.
+
+        A chain of other people may never leave a state, and would hide nobody there.
+        """
+        _, group = connected_components(model.transition, connection="strong")
+        roaming = group == np.argmax(np.bincount(group))
+        if roaming[state]:
+            return state
+        return int(self.query.nearest_states(np.array([state]), roaming)[0])
 
     def counts(self, learned: str, moves: str = "all") -> sparse.csr_array:
         """How often each move was made by those whom the chain is learned from."""
