@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dphmm.cli.demo import FILES
-from dphmm.scenario import Scenario
+from dphmm.demo import REACH, SMOOTHING
+from dphmm.scenario import Scenario, read_model
 from tests.scenarios import is_one_line, run
 
 HALF = 0.5
@@ -68,6 +69,20 @@ def test_the_demo_says_how_a_release_file_is_made_as_release_does(made: tuple[Pa
     result = run("release", folder / "city.toml", folder / "trips.csv", "-o", again)
     assert result.exit_code == 0
     assert again.read_bytes() == (folder / "released.csv").read_bytes()
+
+
+def test_the_model_is_the_one_that_learn_learns(made: tuple[Path, str]) -> None:
+    folder, _ = made
+    again = folder.parent / "again.npz"
+    result = run(
+        "learn", folder / "history.csv", "--states", folder / "cells.csv", "-o", again,
+        "--time-step", "5 min", "--smoothing", SMOOTHING, "--radius", REACH,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    ours, theirs = (
+        read_model(path).model.at(1).transition for path in (folder / "model.npz", again)
+    )
+    assert (ours != theirs).nnz == 0
 
 
 def test_a_folder_that_is_a_file_gets_one_line(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -168,6 +169,19 @@ def test_a_query_of_any_dimension_has_a_page(columns: tuple[str, ...]) -> None:
     states = type(base.states)(base.labels, {**base.states.numbers, **heights})
     scenario = Scenario(base.settings, states, base.base_model)
     assert_is_one_file(scenario_page(scenario, [said(scenario, "ann", [2, 3, 4])]))
+
+
+def test_labels_and_categories_are_text_not_markup() -> None:
+    base = paper_scenario()
+    labels = tuple(f"<i>{label}" for label in base.labels)
+    kinds = {"category": tuple(f"<u>{kind}" for kind in base.states.texts["category"])}
+    states = type(base.states)(labels, base.states.numbers, kinds)
+    scenario = Scenario(replace(base.settings, start=labels[0]), states, base.base_model)
+    page = scenario_page(scenario, [said(scenario, "ann", [2, 3])])
+    assert "<i>" not in page
+    assert "<u>" not in page
+    assert "&lt;i&gt;" in page
+    assert "&lt;u&gt;" in page
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))

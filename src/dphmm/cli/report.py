@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
-from dphmm.cli.common import json_option, print_json
+from dphmm.cli.common import json_option, print_json, progress
 from dphmm.errors import DataError
 from dphmm.report import TrackFacts, private_errors, read_truth, scenario_page
 from dphmm.scenario.files import write_whole
@@ -52,7 +53,7 @@ def command(
     if any(Path(output).resolve() == Path(name).resolve() for name in read):
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
     scenario = Scenario.load(scenario_file)
-    tracks = read_releases(releases, scenario)
+    tracks = read_releases(releases, scenario, partial(progress, what="reading"))
     people = [TrackFacts(track) for track in tracks]
     names = [track.person for track in tracks]
     if person is not None and person not in names:

@@ -98,6 +98,13 @@ class Drawn:
         parts = [self._cells(), self._links(), *self._labels(), self.frame.ruler(self.unit)]
         return drawing(parts, self.frame.height, "Map of the states and the policy's links")
 
+    def map_caption(self) -> str:
+        """What the map shows, and whether it shows every link."""
+        count = count_links(self.scenario.policy)
+        links = len(sampled_links(self.scenario.policy, LINKS_SHOWN + 1))
+        part = "the" if links <= LINKS_SHOWN else "some of the"
+        return f"The states, and {part} {count} pairs that must look alike."
+
     def map_legend(self) -> str:
         """What the colours of the map mean."""
         entries = [("link", "linked by the policy")]
@@ -176,7 +183,10 @@ class Drawn:
         if not self.answers_are_places:
             return self.coordinates(layers, times)
         margin = 0.12 * np.ptp(self.places, axis=0).max()
-        low, high = self.places.min(axis=0) - margin, self.places.max(axis=0) + margin
+        shown = np.concatenate([layer.points for layer in layers])
+        least, most = np.quantile(shown, [0.05, 0.95], axis=0)
+        low = np.minimum(self.places.min(axis=0) - margin, least)
+        high = np.maximum(self.places.max(axis=0) + margin, most)
         frame = Frame.around([low, high])
         parts = [frame.squares(self.places, 0.94 * self.side, "land")]
         for layer in layers:

@@ -90,7 +90,10 @@ def _opening(
     tiles = [
         (f"{len(scenario.states):,}", "states"),
         (count_links(scenario.policy), "pairs that must look alike"),
-        (f"{len(people):,}", f"people, {releases:,} answers"),
+        (
+            f"{releases:,}",
+            f"answers about {len(people):,} {'person' if len(people) == 1 else 'people'}",
+        ),
         (as_text(scenario.settings.epsilon), "ε, the price of an answer"),
         (f"{int(degrees.min()):,}", "states or more hide each state"),
         (_budget(scenario), "ε in all, the limit of each person"),
@@ -172,8 +175,7 @@ def _pictures(scenario: Scenario, drawn: Drawn, last: Protected) -> str:
         '<div class="pair">'
         + _figure(
             drawn.map(),
-            f"The states, and some of the {count_links(scenario.policy)} pairs that must look "
-            f"alike.",
+            drawn.map_caption(),
             drawn.map_legend(),
         )
         + _figure(

@@ -6,6 +6,7 @@ estimates and prices follow from the answers and the scenario.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dphmm.ledger import Ledger
 from dphmm.plan import Protected
 from dphmm.scenario.clock import Slots
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.trips import read_records
+from dphmm.scenario.trips import Record, read_records
 from dphmm.stream import Release, Stream
 
 __all__ = ["Track", "read_releases"]
@@ -37,14 +38,21 @@ class Track:
     """The public rules of each release: possible set, policy, noise."""
 
 
-def read_releases(path: str | Path, scenario: Scenario) -> list[Track]:
-    """Everybody's track in a file that `dphmm release` wrote, in order of first appearance."""
+def read_releases(
+    path: str | Path,
+    scenario: Scenario,
+    watch: Callable[[Iterator[Record]], Iterable[Record]] = iter,
+) -> list[Track]:
+    """Everybody's track in a file that `dphmm release` wrote, in order of first appearance.
+
+    `watch` passes the rows on, and may show how far the reading is.
+    """
     name = Path(path).name
     columns = ("person", "time", *scenario.columns, "epsilon")
     slots = Slots(scenario.settings.clock, name)
     first = scenario.settings.clock.first_slot
     tracks: dict[str, tuple[int, Track]] = {}
-    for line, record in read_records(path, name):
+    for line, record in watch(read_records(path, name)):
         missing = [column for column in columns if column not in record]
         if missing:
             raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
