@@ -1,5 +1,15 @@
 """Private release of what a Markov chain is doing, under a policy drawn as a graph."""
 
+from dphmm.accounting import (
+    PrivacyStatement,
+    compose,
+    constrained_epsilon,
+    event_epsilon,
+    privacy_statement,
+    sequence_epsilon,
+    window_epsilon,
+)
+from dphmm.batch import Batch, BatchRelease
 from dphmm.belief import Belief
 from dphmm.chains import SecondOrderModel, TimeVaryingModel
 from dphmm.errors import (
@@ -32,6 +42,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
+    "Batch",
+    "BatchRelease",
     "Belief",
     "BudgetError",
     "CollapsedAnswersWarning",
@@ -46,6 +58,7 @@ __all__ = [
     "MissingExtraError",
     "Plan",
     "PolicyGraph",
+    "PrivacyStatement",
     "Query",
     "Release",
     "ScenarioError",
@@ -57,13 +70,19 @@ __all__ = [
     "TooLargeError",
     "added_edges",
     "as_epsilon",
+    "compose",
+    "constrained_epsilon",
     "degree_of_protection",
     "enlarged",
+    "event_epsilon",
     "exposed",
     "is_protectable",
+    "privacy_statement",
     "protect",
     "restore",
     "sensitivity_hull",
+    "sequence_epsilon",
     "snapshot",
     "unprotected",
+    "window_epsilon",
 ]
