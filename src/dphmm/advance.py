@@ -59,10 +59,11 @@ def _in_floats(
         logs,
     )
     np.exp(logs, out=logs)
-    least = kernels.release.settle(after, logs, prior.possible)
+    mean = np.empty(mechanism.query.dimension)
+    least = kernels.release.settle(after, logs, prior.possible, mechanism.query.values, mean)
     if not least >= SAFE_PROBABILITY:
         return None
-    return Belief(prior.possible, after, None), after @ mechanism.query.values
+    return Belief(prior.possible, after, None), mean
 
 
 def _in_wide_numbers(

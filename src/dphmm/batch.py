@@ -50,6 +50,8 @@ class Charge:
 
     people: IntArray
     entry: Entry
+    statement: str
+    """What their answers do and do not hide, in a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +300,7 @@ class Batch:
     def _charge(self, step: Protected, price: Fraction, people: IntArray, time: int) -> None:
         if len(people):
             entry = Entry(time, self.query.name, price, step.constrained(price), self.scenario)
-            self._charges.append(Charge(people, entry))
+            self._charges.append(Charge(people, entry, step.statement(price)))
             self._spent.add(people, price)
 
     def _advance(
@@ -367,10 +369,10 @@ class Batch:
         for number in np.unique(noise_of[people[~plainly[people]]]).tolist():
             columns = np.flatnonzero((noise_of[people] == number) & ~plainly[people])
             noise = None if number == SILENT else noises[number]
-            after, least = _moved(model, before, noise, lattice[people])
+            after, least, mean = _moved(model, before, noise, lattice[people], self.query.values)
             safe = columns[least[columns] >= SAFE_PROBABILITY]
             left += people[np.setdiff1d(columns, safe)].tolist()
-            means[people[safe]] = after.T[safe] @ self.query.values
+            means[people[safe]] = mean[:, safe].T
             if len(safe) == len(people):
                 moved = after
             else:
@@ -401,9 +403,13 @@ class Batch:
 
 
 def _moved(
-    model: MarkovModel, before: FloatArray, noise: Mechanism | None, lattice: ObjectArray
-) -> tuple[FloatArray, FloatArray]:
-    """A block of beliefs after one step and one answer each, and the least weight of each."""
+    model: MarkovModel,
+    before: FloatArray,
+    noise: Mechanism | None,
+    lattice: ObjectArray,
+    values: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A block of beliefs after one step and one answer each, their least weights and means."""
     states, people = before.shape
     normals, scale = np.zeros((0, lattice.shape[1])), np.zeros(0)
     epsilon, columns = 0.0, np.zeros((lattice.shape[1], states))
@@ -425,4 +431,6 @@ def _moved(
         logs,
     )
     np.exp(logs, out=logs)
-    return after, kernels.crowd.settle(after, logs)
+    means = np.empty((lattice.shape[1], people))
+    least = kernels.crowd.settle(after, logs, values, means)
+    return after, least, means

@@ -198,10 +198,13 @@ class Belief:
     def _moved(self, incoming: sparse.csr_array, possible: Mask) -> Belief:
         """The belief carried through a matrix whose rows are the new states."""
         if self._wide is None:
-            probabilities: FloatArray = incoming @ self.probabilities
-            if _least(probabilities, possible) >= SAFE_PROBABILITY:
-                probabilities /= float(probabilities.sum())
-                return Belief(possible, probabilities, None)
+            after = np.empty(possible.size)
+            least = kernels.release.predict(
+                incoming.indptr, incoming.indices, incoming.data, self.probabilities, possible,
+                after,
+            )  # fmt: skip
+            if least >= SAFE_PROBABILITY:
+                return Belief(possible, after, None)
         result = np.empty((2, possible.size))
         kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, self.widened(), result)
         return _normalised(possible, result)[0]

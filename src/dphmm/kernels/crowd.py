@@ -2,8 +2,8 @@
 
 States are rows and people are columns, so that every inner loop runs over neighbouring
 numbers of different people and the processor does several at a time. Each person's sums are
-taken in the order of the states, whoever else is in the block. The exponential is left to
-NumPy between the two calls.
+taken in the order of the states, whoever else is in the block, by the operations of
+`kernels.release`. The exponential is left to NumPy between the two calls.
 """
 
 from __future__ import annotations
@@ -58,10 +58,16 @@ def weigh(
 
 
 @njit(cache=True, nogil=True)
-def settle(after: FloatArray, factors: FloatArray) -> FloatArray:
-    """Multiply and normalise every person; gives the least weight of a possible state of each."""
+def settle(
+    after: FloatArray, factors: FloatArray, values: FloatArray, means: FloatArray
+) -> FloatArray:
+    """Multiply and normalise every person, and take the means, a row for each axis.
+
+    Gives the least weight of a possible state of each person.
+    """
     states, people = after.shape
     total = np.zeros(people)
+    means[:] = 0.0
     least = np.full(people, np.inf)
     for state in range(states):
         row, factor = after[state], factors[state]
@@ -78,4 +84,8 @@ def settle(after: FloatArray, factors: FloatArray) -> FloatArray:
         row = after[state]
         for person in range(people):
             row[person] *= total[person]
+        for axis in range(len(means)):
+            value = values[state, axis]
+            for person in range(people):
+                means[axis, person] += row[person] * value
     return least

@@ -1,8 +1,10 @@
 """One step of one belief: predict, weigh by the answer, normalise.
 
 The exponential is left to NumPy, whose own loop is faster, so a step is `weigh`, np.exp and
-`settle`. Sums are taken in the order of the states. Integers come as floats that hold them
-exactly: the caller guarantees that facets times differences stay below 2**53.
+`settle`. Sums are taken in the order of the states, and every operation is one that
+`kernels.crowd` does for the same person, so that both give the same bits. Integers come as
+floats that hold them exactly: the caller guarantees that facets times differences stay below
+2**53.
 """
 
 from __future__ import annotations
@@ -35,12 +37,55 @@ def exponents(
             place = answer[axis]
             for s in range(len(result)):
                 height[s] += slope * (place - points[axis, s])
-        offset = offsets[h]
+        inverse = 1.0 / offsets[h]
         for s in range(len(result)):
-            result[s] = max(result[s], abs(height[s]) / offset)
+            result[s] = max(result[s], abs(height[s]) * inverse)
     least = result.min()
     for s in range(len(result)):
         result[s] = -epsilon * (result[s] - least)
+
+
+@njit(cache=True)
+def product(
+    indptr: IntArray, indices: IntArray, data: FloatArray, before: FloatArray, after: FloatArray
+) -> None:
+    """The product of a sparse matrix and a vector."""
+    for state in range(len(after)):
+        total = 0.0
+        for entry in range(np.uint32(indptr[state]), np.uint32(indptr[state + 1])):
+            # Unsigned, so that numba does not look for negative numbers.
+            total += data[entry] * before[np.uint32(indices[entry])]
+        after[state] = total
+
+
+@njit(cache=True)
+def predict(
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    before: FloatArray,
+    possible: Mask,
+    after: FloatArray,
+) -> float:
+    """The normalised product; gives the least weight of a possible state."""
+    product(indptr, indices, data, before, after)
+    total = 0.0
+    least = np.inf
+    for state in range(len(after)):
+        total += after[state]
+        if possible[state] and after[state] < least:
+            least = after[state]
+    scale(after, total)
+    return least
+
+
+@njit(cache=True)
+def scale(after: FloatArray, total: float) -> None:
+    """Divide weights by their sum; when all are too small, wide numbers must take over."""
+    if total > 0.0:
+        inverse = 1.0 / total
+        for state in range(len(after)):
+            after[state] *= inverse
 
 
 @njit(cache=True)
@@ -58,18 +103,15 @@ def weigh(
     logs: FloatArray,
 ) -> None:
     """The predicted probabilities, and the exponents of the answer."""
-    for state in range(len(after)):
-        total = 0.0
-        for entry in range(np.uint32(indptr[state]), np.uint32(indptr[state + 1])):
-            # Unsigned, so that numba does not look for negative numbers.
-            total += data[entry] * before[np.uint32(indices[entry])]
-        after[state] = total
+    product(indptr, indices, data, before, after)
     exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
 
 
 @njit(cache=True)
-def settle(after: FloatArray, factors: FloatArray, possible: Mask) -> float:
-    """Multiply and normalise; gives the least weight of a possible state."""
+def settle(
+    after: FloatArray, factors: FloatArray, possible: Mask, values: FloatArray, mean: FloatArray
+) -> float:
+    """Multiply, normalise and take the mean; gives the least weight of a possible state."""
     total = 0.0
     least = np.inf
     for state in range(len(after)):
@@ -78,10 +120,11 @@ def settle(after: FloatArray, factors: FloatArray, possible: Mask) -> float:
         total += weight
         if possible[state] and weight < least:
             least = weight
-    # Nothing to divide by when every weight is too small: wide numbers must take over.
-    if total > 0.0:
-        for state in range(len(after)):
-            after[state] /= total
+    scale(after, total)
+    mean[:] = 0.0
+    for state in range(len(after)):
+        for axis in range(len(mean)):
+            mean[axis] += after[state] * values[state, axis]
     return least
 
 
