@@ -25,6 +25,7 @@ from tests.crash.postgres import running_server
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60
+STEPS = 5
 DPHMM = [sys.executable, "-c", "from dphmm.cli import main; main()"]
 
 
@@ -142,10 +143,14 @@ def test_two_servers_share_one_postgresql():
             seen, guard = [], threading.Lock()
 
             def client(port, state):
-                for moment in range(1, 11):
+                for moment in range(1, STEPS + 1):
                     for person in people:
                         body = {"time": moment, "state": state}
-                        status, answer = ask(port, key, "POST", f"{path}{person}/releases", body)
+                        status = 503
+                        while status == 503:  # locked for long on a busy machine: ask again
+                            status, answer = ask(
+                                port, key, "POST", f"{path}{person}/releases", body
+                            )
                         with guard:
                             seen.append((person, moment, status, str(answer.get("lattice"))))
 
@@ -160,10 +165,13 @@ def test_two_servers_share_one_postgresql():
                 thread.join()
         answered = [entry for entry in seen if entry[2] == 200]
         # A client that falls behind by a step finds every one of them answered already.
-        assert len(answered) == len(seen) == 4 * 10 * len(people)
-        assert len({entry[:2] for entry in answered}) == 10 * len(people)
-        assert len({(*entry[:2], entry[3]) for entry in answered}) == 10 * len(people)
-        assert verified(url) == (0, f"sound: {len(people)} people, {10 * len(people)} releases\n")
+        assert len(answered) == len(seen) == 4 * STEPS * len(people)
+        assert len({entry[:2] for entry in answered}) == STEPS * len(people)
+        assert len({(*entry[:2], entry[3]) for entry in answered}) == STEPS * len(people)
+        assert verified(url) == (
+            0,
+            f"sound: {len(people)} people, {STEPS * len(people)} releases\n",
+        )
 
 
 def resident(process):
@@ -171,7 +179,7 @@ def resident(process):
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def soaked(url, seconds):
+def soaked(url, releases, seconds=0):
     """Resident megabytes, in time, while four clients release."""
     key = key_of(url)
     held = []
@@ -183,12 +191,12 @@ def soaked(url, seconds):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
             headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
             moment = 0
-            while time.monotonic() < end:
+            while moment < releases or time.monotonic() < end:
                 moment += 1
                 body = json.dumps({"time": moment, "state": moment % 6})
                 connection.request("POST", f"{path}p{number}/releases", body, headers)
                 assert connection.getresponse().read().startswith(b'{"time"')
-                if moment % 20 == 0:
+                if moment % 10 == 0:
                     held.append(resident(process))
             connection.close()
 
@@ -212,15 +220,13 @@ def is_flat(held):
 
 
 def test_memory_stays_flat(tmp_path):
-    held = soaked(str(tmp_path / "store.db"), 8)
-    assert len(held) >= 6
-    assert is_flat(held)
+    assert is_flat(soaked(str(tmp_path / "store.db"), releases=150))
     assert not is_flat([100.0 + 2 * step for step in range(30)])  # what a leak looks like
 
 
 @pytest.mark.slow
 def test_memory_stays_flat_for_ten_minutes(tmp_path):
-    assert is_flat(soaked(str(tmp_path / "store.db"), 600))
+    assert is_flat(soaked(str(tmp_path / "store.db"), releases=150, seconds=600))
 
 
 def test_the_lines_of_the_documentation_work_when_pasted(tmp_path):

@@ -168,6 +168,8 @@ class Desk:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a coarse lattice is the scenario's own choice
             scenario = unpacked(text)
+            # The first hull and the compiled code take seconds: not while a person is locked.
+            scenario.stream("nobody").release(0)
         rules = rules_of(scenario, name=digest, key=self._noise_key)
         with self._guard:
             # Another thread may have been faster: all must share one plan and one lock.
