@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,24 +33,18 @@ def test_the_demo_writes_every_file_that_it_names(made: tuple[Path, str]) -> Non
     assert all(name in printed for name, _ in FILES)
 
 
-def test_estimates_are_at_least_twice_as_close_as_answers_at_epsilon_one(
+def test_a_second_run_says_the_same_spends_nothing_and_is_twice_as_close_as_answers(
     made: tuple[Path, str],
 ) -> None:
-    folder, _ = made
-    assert Scenario.load(folder / "city.toml").settings.epsilon == 1
-    facts = json.loads(run("demo", "-o", folder, "--people", 3, "--json").stdout)
-    errors = facts["mean_error"]
-    assert errors["estimate"] <= HALF * errors["raw"]
-    assert errors["smoothed"] < errors["estimate"]
-    assert facts["exposed"] == 0
-
-
-def test_a_second_run_says_the_same_and_spends_nothing(made: tuple[Path, str]) -> None:
     folder, _ = made
     before = {name: (folder / name).read_bytes() for name, _ in FILES if name != "model.npz"}
     facts = json.loads(run("demo", "-o", folder, "--people", 3, "--json").stdout)
     assert facts["repeated"] == facts["answers"] == 3 * 288
     assert before == {name: (folder / name).read_bytes() for name in before}
+    assert Scenario.load(folder / "city.toml").settings.epsilon == 1
+    assert facts["mean_error"]["estimate"] <= HALF * facts["mean_error"]["raw"]
+    assert facts["mean_error"]["smoothed"] < facts["mean_error"]["estimate"]
+    assert facts["exposed"] == 0
 
 
 def test_what_it_says_to_type_next_works(made: tuple[Path, str]) -> None:
@@ -83,6 +78,26 @@ def test_the_model_is_the_one_that_learn_learns(made: tuple[Path, str]) -> None:
         read_model(path).model.at(1).transition for path in (folder / "model.npz", again)
     )
     assert (ours != theirs).nnz == 0
+
+
+def test_more_people_join_and_nobody_is_answered_twice(made: tuple[Path, str]) -> None:
+    folder, _ = made
+    larger = folder.parent / "larger"
+    shutil.copytree(folder, larger)
+    facts = json.loads(run("demo", "-o", larger, "--people", 4, "--json").stdout)
+    assert (facts["answers"], facts["repeated"]) == (4 * 288, 3 * 288)
+
+
+def test_the_ledger_of_another_city_gets_one_line(made: tuple[Path, str]) -> None:
+    folder, _ = made
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+    ledger = other / "city.ledger.jsonl"
+    law = Scenario.load(other / "city.toml").law
+    ledger.write_text(ledger.read_text().replace(law, "0" * len(law)))
+    result = run("demo", "-o", other, "--people", 3)
+    assert (result.exit_code, is_one_line(result.stderr)) == (2, True)
+    assert "choose another with -o" in result.stderr
 
 
 def test_a_folder_that_is_a_file_gets_one_line(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from dphmm.datasets import synthetic_city
 from dphmm.datasets.city import City
-from dphmm.errors import DataError
+from dphmm.errors import ArgumentError, DataError
 from dphmm.learning import Moves, learn_public, moves_within
 from dphmm.report import PrivateErrors, TrackFacts, private_errors, read_truth, scenario_page
 from dphmm.scenario import Clock, Journal, Policy, Releaser, Scenario, Settings, States
@@ -32,6 +32,8 @@ from dphmm.scenario.trips import read_trips
 __all__ = ["Demo", "run_demo"]
 
 SEED = 20260
+MOST_PEOPLE = 200
+"""How many can be released; all of them live in the city, so it is the same for any number."""
 TEACHERS = 300
 """People whose Monday the model is learned from; nobody whose day is released is among them."""
 DAYS = 2
@@ -74,6 +76,8 @@ def run_demo(
 
     A second run in the same folder finds its ledger and repeats every answer.
     """
+    if not 1 <= people <= MOST_PEOPLE:
+        raise ArgumentError(f"people must be 1 to {MOST_PEOPLE}, got {people!r}")
     place = Path(folder)
     if place.exists() and not place.is_dir():
         raise DataError(f"{place}: folder must be a folder, got a file of that name")
@@ -90,9 +94,9 @@ def run_demo(
             ("private", "report-private.html"),
         )
     }
-    say(f"A made-up city: 10 km across, {TEACHERS + people} people who live there")
+    say(f"A made-up city: 10 km across, {TEACHERS + MOST_PEOPLE} people who live there")
     city = synthetic_city(
-        people=TEACHERS + people,
+        people=TEACHERS + MOST_PEOPLE,
         days=DAYS,
         rng=np.random.default_rng(SEED),
         step_minutes=STEP_MINUTES,
@@ -158,7 +162,13 @@ def _release(scenario: Scenario, trips: Path, ledger: Path) -> list[Answer]:
     clock = scenario.settings.clock
     with Journal(ledger) as journal:
         releaser = Releaser(scenario, journal, file=trips.name)
-        releaser.check(read_trips(trips, scenario.states, clock))
+        try:
+            releaser.check(read_trips(trips, scenario.states, clock))
+        except DataError:
+            raise DataError(
+                f"{ledger.parent}: folder must be new or an earlier demo's, got answers of another "
+                f"city; remove it or choose another with -o"
+            ) from None
         return releaser.answer(list(read_trips(trips, scenario.states, clock)))
 
 

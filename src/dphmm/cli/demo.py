@@ -11,7 +11,7 @@ from time import perf_counter
 import click
 
 from dphmm.cli.common import json_option, print_json
-from dphmm.demo import Demo, run_demo
+from dphmm.demo import MOST_PEOPLE, Demo, run_demo
 
 __all__ = ["command"]
 
@@ -34,7 +34,7 @@ FILES = (
 @click.command("demo")
 @click.option("-o", "--output", "folder", default="demo", show_default=True, metavar="FOLDER")
 @click.option(
-    "--people", default=12, show_default=True, type=click.IntRange(1, 200), metavar="N",
+    "--people", default=12, show_default=True, type=click.IntRange(1, MOST_PEOPLE), metavar="N",
     help="How many people to release.",
 )  # fmt: skip
 @json_option
