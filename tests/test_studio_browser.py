@@ -499,7 +499,11 @@ def test_five_thousand_cells_are_drawn_and_zoomed(studio: Studio) -> None:
 def test_a_refusal_of_the_server_is_shown_in_its_own_words(studio: Studio) -> None:
     page = studio.page
     refused = json.dumps({"error": "radius must be smaller"})
-    page.route("**/api/effects", lambda route: route.fulfill(status=400, body=refused))
+    page.route("**/api/effects", lambda route: route.fulfill(status=400, body=refused), times=1)
     page.locator('[data-base="complete"]').click()
     sync_api.expect(page.locator("#problem")).to_have_text("radius must be smaller")
+    studio.settle()
+    sync_api.expect(page.locator('[data-base="categories"]')).to_have_attribute(
+        "aria-checked", "true"
+    )
     studio.problems.clear()  # the browser itself reports a refused request

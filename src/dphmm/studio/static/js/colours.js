@@ -34,11 +34,25 @@ export function token(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-const NAMED = { circle: d3.symbolCircle, square: d3.symbolSquare, diamond: d3.symbolDiamond,
-  triangle: d3.symbolTriangle, star: d3.symbolStar, cross: d3.symbolCross,
-  octagon: { draw: octagon } };
-const ORDER = [d3.symbolCircle, d3.symbolSquare, d3.symbolDiamond, d3.symbolTriangle,
-  d3.symbolStar, d3.symbolCross, d3.symbolWye, NAMED.octagon];
+const NAMED = {
+  circle: d3.symbolCircle,
+  square: d3.symbolSquare,
+  diamond: d3.symbolDiamond,
+  triangle: d3.symbolTriangle,
+  star: d3.symbolStar,
+  cross: d3.symbolCross,
+  octagon: { draw: octagon },
+};
+const ORDER = [
+  d3.symbolCircle,
+  d3.symbolSquare,
+  d3.symbolDiamond,
+  d3.symbolTriangle,
+  d3.symbolStar,
+  d3.symbolCross,
+  d3.symbolWye,
+  NAMED.octagon,
+];
 
 function octagon(context, size) {
   const radius = Math.sqrt(size / 2.83);

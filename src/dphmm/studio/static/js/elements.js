@@ -33,8 +33,13 @@ export function word(name, text) {
 export function field(label, control, note) {
   const id = control.id || `field-${(field.count = (field.count ?? 0) + 1)}`;
   control.id = id;
-  return h("div", { className: "field" }, h("label", { htmlFor: id }, label), control,
-    note ? h("p", { className: "note" }, note) : null);
+  return h(
+    "div",
+    { className: "field" },
+    h("label", { htmlFor: id }, label),
+    control,
+    note ? h("p", { className: "note" }, note) : null,
+  );
 }
 
 const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });

@@ -13,11 +13,35 @@ export class Header {
   constructor(store, own, open) {
     this.store = store;
     this.open = open;
-    this.select = h("select", { id: "world", "aria-label": "Scenario", onchange: () => this.chosen() },
-      [...(own ? [["own", own]] : []), ...WORLDS].map(([value, label]) => h("option", { value }, label)));
-    this.size = h("input", { type: "number", min: 12, max: 40, id: "city-size", "aria-label": "Cells on a side of the city", onchange: () => this.chosen() });
-    this.rows = h("input", { type: "number", min: 1, max: 100, id: "grid-rows", "aria-label": "Rows of the grid", onchange: () => this.chosen() });
-    this.columns = h("input", { type: "number", min: 1, max: 100, id: "grid-columns", "aria-label": "Columns of the grid", onchange: () => this.chosen() });
+    this.select = h(
+      "select",
+      { id: "world", "aria-label": "Scenario", onchange: () => this.chosen() },
+      [...(own ? [["own", own]] : []), ...WORLDS].map(([value, label]) => h("option", { value }, label)),
+    );
+    this.size = h("input", {
+      type: "number",
+      min: 12,
+      max: 40,
+      id: "city-size",
+      "aria-label": "Cells on a side of the city",
+      onchange: () => this.chosen(),
+    });
+    this.rows = h("input", {
+      type: "number",
+      min: 1,
+      max: 100,
+      id: "grid-rows",
+      "aria-label": "Rows of the grid",
+      onchange: () => this.chosen(),
+    });
+    this.columns = h("input", {
+      type: "number",
+      min: 1,
+      max: 100,
+      id: "grid-columns",
+      "aria-label": "Columns of the grid",
+      onchange: () => this.chosen(),
+    });
     this.sizes = h("span", { className: "sizes" });
     fill(document.getElementById("world-choice"), this.select, this.sizes);
     document.getElementById("undo").addEventListener("click", () => store.undo());
@@ -42,7 +66,8 @@ export class Header {
     const name = this.select.value;
     const world = { name };
     if (name === "city") world.size = within(this.size, 24);
-    if (name === "grid") Object.assign(world, { rows: within(this.rows, 20), columns: within(this.columns, 20) });
+    if (name === "grid")
+      Object.assign(world, { rows: within(this.rows, 20), columns: within(this.columns, 20) });
     this.open(world);
   }
 
@@ -52,8 +77,14 @@ export class Header {
     this.size.value = size ?? 24;
     this.rows.value = rows ?? 20;
     this.columns.value = columns ?? 20;
-    fill(this.sizes, name === "city" ? [this.size, h("span", {}, "cells a side")]
-      : name === "grid" ? [this.rows, h("span", {}, "×"), this.columns] : []);
+    fill(
+      this.sizes,
+      name === "city"
+        ? [this.size, h("span", {}, "cells a side")]
+        : name === "grid"
+          ? [this.rows, h("span", {}, "×"), this.columns]
+          : [],
+    );
     document.getElementById("undo").disabled = !this.store.past.length;
     if (world) document.getElementById("world-about").textContent = world.about;
     this.showTheme(view);

@@ -5,11 +5,13 @@ import { ask, conveyor } from "./server.js";
 import { Store, firstView, fromFragment, pairKey, restored, toFragment, toggled } from "./view.js";
 import { StateMap, layout } from "./map.js";
 import { Tools, TOOLS, toolBar } from "./tools.js";
+import { toolActions } from "./actions.js";
 import { Header } from "./header.js";
 import { PolicyPanel, guide } from "./policy.js";
 import { Effects } from "./effects.js";
 import { TimePanel } from "./time.js";
 import { WalkPanel } from "./walk.js";
+import { Dock } from "./dock.js";
 import { TakePanel } from "./take.js";
 import { setUpWords } from "./words.js";
 import { colourChoice, labelsOf, sceneOf, showLegend, tellState } from "./scene.js";
@@ -28,15 +30,23 @@ let hovered = null;
 let preview = null;
 let drawn = 0;
 
-const request = () => ({ world: world.world, policy: store.view.policy, moment: store.view.moment, epsilon: store.view.epsilon,
-  limit: store.view.walk.limit || undefined, repair: store.view.walk.repair });
+const request = () => ({
+  world: world.world,
+  policy: store.view.policy,
+  moment: store.view.moment,
+  epsilon: store.view.epsilon,
+  limit: store.view.walk.limit || undefined,
+  repair: store.view.walk.repair,
+});
 
 function complain(error) {
   const box = find("problem");
   box.hidden = false;
   box.textContent = error.message;
   clearTimeout(complain.timer);
-  complain.timer = setTimeout(() => { box.hidden = true; }, 8000);
+  complain.timer = setTimeout(() => {
+    box.hidden = true;
+  }, 8000);
 }
 
 // The server keeps only a few worlds; one that it forgot is opened again.
@@ -50,8 +60,20 @@ async function compute(path, body) {
   }
 }
 
-const say = (text) => { find("map-status").textContent = text; };
-const context = () => ({ view: store.view, world, effects, labels: labelsOf(store.view, world), tools, walk, added, hovered, preview });
+const say = (text) => {
+  find("map-status").textContent = text;
+};
+const context = () => ({
+  view: store.view,
+  world,
+  effects,
+  labels: world && labelsOf(store.view, world),
+  tools,
+  walk,
+  added,
+  hovered,
+  preview,
+});
 const link = async (a, b) => {
   try {
     const { linked } = await compute("/api/linked", { ...request(), states: [a, b] });
@@ -62,55 +84,22 @@ const link = async (a, b) => {
   }
 };
 
-const tools = new Tools(map, {
-  hover(state) {
-    if (state === hovered || !effects) return;
-    hovered = state;
-    showHover();
-    redraw();
-  },
-  focus(state) {
-    if (!effects) return;
-    if (state !== null) say(tellState(state, context()));
-    redraw();
-  },
-  pick(states) {
-    if (!effects) return;
-    if (states.length && store.view.tool === "link") say(`${world.labels[states[0]]} chosen; now choose the other state.`);
-    redraw();
-  },
-  look(state) {
-    say(tellState(state, context()));
-    if (store.view.tab === "time") store.change({ moment: { start: state, steps: 0 } }, "start");
-    if (store.view.tab === "walk") store.walk({ start: state });
-  },
-  link,
-  clique(states) {
-    if (states.length < 2) return say("A clique needs at least two states inside the lasso.");
-    store.policy({ cliques: [...store.view.policy.cliques, states] }, "clique");
-    return say(`${states.length} states must now look alike.`);
-  },
-  painting(states) {
-    say(`Painting ${states.length} states…`);
-  },
-  paint(states) {
-    const { names, categories } = labelsOf(store.view, world);
-    const fresh = store.view.brush >= names.length;
-    const name = fresh ? `category ${names.length + 1}` : names[store.view.brush];
-    const painted = categories.map((number) => names[number]);
-    for (const state of states) painted[state] = name;
-    store.policy({ base: "categories", categories: painted }, "paint");
-    say(`Painted ${states.length} as ${name}.`);
-  },
-  possible(state) {
-    const now = new Set(effects.possible ?? Array.from({ length: world.n_states }, (_, i) => i));
-    if (now.has(state)) now.delete(state);
-    else now.add(state);
-    if (!now.size) return say("At least one state must stay possible.");
-    store.change({ moment: { states: [...now].sort((a, b) => a - b) } }, "possible");
-    return say(`${world.labels[state]} is now ${now.has(state) ? "possible" : "impossible"}.`);
-  },
-});
+const tools = new Tools(
+  map,
+  toolActions({
+    store,
+    say,
+    link,
+    redraw: () => redraw(),
+    now: context,
+    hover(state) {
+      if (state === hovered || !effects) return;
+      hovered = state;
+      showHover();
+      redraw();
+    },
+  }),
+);
 
 const effectsPanel = new Effects(find("effects"), {
   link,
@@ -124,18 +113,31 @@ const effectsPanel = new Effects(find("effects"), {
 });
 const policyPanel = new PolicyPanel(find("panel-policy"), store);
 const timePanel = new TimePanel(find("panel-time"), store);
-const walk = new WalkPanel(find("panel-walk"), find("walk-bar"), find("dock"), store, () => runWalk());
-const take = new TakePanel(find("panel-take"), () => ({ view: store.view, world, map, walked: walk.walked, request }));
+const dock = new Dock(find("dock"), find("walk-bar"), store);
+const walk = new WalkPanel(find("panel-walk"), dock, store, () => runWalk());
+const take = new TakePanel(find("panel-take"), () => ({
+  view: store.view,
+  world,
+  map,
+  walked: walk.walked,
+  request,
+}));
 const header = new Header(store, own, (next) => open(next));
 
 function repair(edges) {
   added = null;
   const { policy } = store.view;
   const keys = new Set(edges.map(([a, b]) => pairKey(a, b)));
-  store.policy({
-    links: [...policy.links.filter(([a, b]) => !keys.has(pairKey(a, b))), ...edges.map(([a, b]) => [Math.min(a, b), Math.max(a, b)])],
-    unlinks: policy.unlinks.filter(([a, b]) => !keys.has(pairKey(a, b))),
-  }, "repair");
+  store.policy(
+    {
+      links: [
+        ...policy.links.filter(([a, b]) => !keys.has(pairKey(a, b))),
+        ...edges.map(([a, b]) => [Math.min(a, b), Math.max(a, b)]),
+      ],
+      unlinks: policy.unlinks.filter(([a, b]) => !keys.has(pairKey(a, b))),
+    },
+    "repair",
+  );
 }
 
 const askEffects = conveyor(async (body) => {
@@ -159,29 +161,40 @@ const askEffects = conveyor(async (body) => {
   }
 });
 
-const askRepairs = debounced(conveyor(async (extra) => {
-  const body = { ...request(), ...extra };
-  try {
-    const answer = await compute("/api/repairs", body);
-    if (JSON.stringify(body.policy) !== JSON.stringify(store.view.policy) || body.world !== world.world) return;
-    repairs = answer;
-    effectsPanel.showRepairs(answer);
-    showGuide();
-  } catch (error) {
-    effectsPanel.showRepairs({ error: error.message });
-  }
-}), 60);
+const askRepairs = debounced(
+  conveyor(async (extra) => {
+    const body = { ...request(), ...extra };
+    try {
+      const answer = await compute("/api/repairs", body);
+      if (JSON.stringify(body.policy) !== JSON.stringify(store.view.policy) || body.world !== world.world)
+        return;
+      repairs = answer;
+      effectsPanel.showRepairs(answer);
+      showGuide();
+    } catch (error) {
+      effectsPanel.showRepairs({ error: error.message });
+    }
+  }),
+  60,
+);
 
-const askTimeline = debounced(conveyor(async () => {
-  const { moment } = store.view;
-  if (store.view.tab !== "time" || (moment.start === undefined && !moment.states)) return;
-  try {
-    const answer = await compute("/api/timeline", { ...request(), moment: { ...moment, steps: 0 }, horizon: Math.max(12, Math.min(60, (moment.steps ?? 0) + 3)) });
-    timePanel.showTimeline(answer.steps, store.view.moment.steps ?? 0);
-  } catch (error) {
-    complain(error);
-  }
-}), 60);
+const askTimeline = debounced(
+  conveyor(async () => {
+    const { moment } = store.view;
+    if (store.view.tab !== "time" || (moment.start === undefined && !moment.states)) return;
+    try {
+      const answer = await compute("/api/timeline", {
+        ...request(),
+        moment: { ...moment, steps: 0 },
+        horizon: Math.max(12, Math.min(60, (moment.steps ?? 0) + 3)),
+      });
+      timePanel.showTimeline(answer.steps, store.view.moment.steps ?? 0);
+    } catch (error) {
+      complain(error);
+    }
+  }),
+  60,
+);
 
 async function runWalk() {
   find("run-walk").disabled = true;
@@ -190,11 +203,25 @@ async function runWalk() {
     walk.world = world;
     walk.places = map.places;
     const answer = await compute("/api/walk", { world: world.world, ...body });
-    store.change({ colour: "posterior", walk: { ...store.view.walk, time: Math.max(1, ...answer.runs.map(({ steps }) => steps.length)), shown: Math.min(store.view.walk.shown, answer.runs.length - 1) } });
+    store.change({
+      colour: "posterior",
+      walk: {
+        ...store.view.walk,
+        time: Math.max(1, ...answer.runs.map(({ steps }) => steps.length)),
+        shown: Math.min(store.view.walk.shown, answer.runs.length - 1),
+      },
+    });
     walk.showResult(answer, store.view);
     showAll();
-    say(answer.runs.map((run, i) => `${answer.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.steps.length} simulated steps released`
-      + `${run.refused ? ", then the limit was reached" : ""}.`).join(" "));
+    say(
+      answer.runs
+        .map(
+          (run, i) =>
+            `${answer.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.steps.length} simulated steps released` +
+            `${run.refused ? ", then the limit was reached" : ""}.`,
+        )
+        .join(" "),
+    );
   } catch (error) {
     complain(error);
   } finally {
@@ -217,10 +244,20 @@ async function open(chosen, keep = false) {
     if (!keep) {
       store.forget();
       const middle = Math.max(1, Math.round((Number(world.radius.most) / Number(world.radius.step)) * 0.4));
-      store.change({ world: chosen, moment: {}, colour: "category", zoom: null,
+      store.change({
+        world: chosen,
+        moment: {},
+        colour: "category",
+        zoom: null,
         ...opened.view,
-        policy: { ...firstView().policy, base: world.cell ? "distance" : "categories", radius: String(Number((middle * Number(world.radius.step)).toFixed(6))), ...opened.view?.policy },
-        walk: { ...store.view.walk, start: world.cell ? middleOf(map) : 0, pinned: null } });
+        policy: {
+          ...firstView().policy,
+          base: world.cell ? "distance" : "categories",
+          radius: String(Number((middle * Number(world.radius.step)).toFixed(6))),
+          ...opened.view?.policy,
+        },
+        walk: { ...store.view.walk, start: world.cell ? middleOf(map) : 0, pinned: null },
+      });
     } else {
       if (store.view.zoom) map.zoomTo(store.view.zoom);
       askEffects(request());
@@ -246,7 +283,11 @@ function redraw() {
   if (!effects || !world) return;
   const scene = sceneOf(context());
   map.set(scene);
-  showLegend(find("legend"), scene, { ...context(), walking: store.view.tab === "walk" && walk.walked, exposed: scene.exposed.length > 0 });
+  showLegend(find("legend"), scene, {
+    ...context(),
+    walking: store.view.tab === "walk" && walk.walked,
+    exposed: scene.exposed.length > 0,
+  });
 }
 
 function showGuide() {
@@ -290,7 +331,12 @@ const keepLink = debounced(async () => {
 }, 500);
 
 store.listen((view, before) => {
-  if (view.world !== before.world || view.policy !== before.policy || view.moment !== before.moment || view.epsilon !== before.epsilon) {
+  if (
+    view.world !== before.world ||
+    view.policy !== before.policy ||
+    view.moment !== before.moment ||
+    view.epsilon !== before.epsilon
+  ) {
     askEffects(request());
   }
   if (view.tool !== before.tool) {
@@ -303,10 +349,14 @@ store.listen((view, before) => {
   }
   if (view.theme !== before.theme) {
     header.showTheme(view);
-    if (walk.walked) walk.showTime(view);
+    if (walk.walked) dock.showTime(view);
   }
-  if (view.walk !== before.walk && walk.walked) walk.showTime(view);
-  const answerless = view.policy === before.policy && view.moment === before.moment && view.epsilon === before.epsilon && view.world === before.world;
+  if (view.walk !== before.walk && walk.walked) dock.showTime(view);
+  const answerless =
+    view.policy === before.policy &&
+    view.moment === before.moment &&
+    view.epsilon === before.epsilon &&
+    view.world === before.world;
   if (answerless) showAll();
   else policyPanel.show(view, world, labelsOf(view, world));
   keepLink();

@@ -13,15 +13,25 @@ export class StateMap {
     this.canvas = d3.select(holder).append("canvas").attr("aria-hidden", "true").node();
     this.svg = d3.select(holder).append("svg").attr("class", "marks").attr("aria-hidden", "true");
     this.layers = Object.fromEntries(
-      ["moves", "hull", "edges", "exposed", "labels", "tracks", "select", "lasso", "scale"].map(
-        (name) => [name, this.svg.append("g").attr("class", `layer-${name}`)]));
+      ["moves", "hull", "edges", "exposed", "labels", "tracks", "select", "lasso", "scale"].map((name) => [
+        name,
+        this.svg.append("g").attr("class", `layer-${name}`),
+      ]),
+    );
     this.transform = d3.zoomIdentity;
     this.scene = null;
     this.world = null;
     this.dragsMap = () => true;
-    this.zoom = d3.zoom().scaleExtent([0.5, 40])
-      .filter((event) => event.type === "wheel" || event.touches?.length > 1
-        || event.button === 1 || (event.button === 0 && this.dragsMap()))
+    this.zoom = d3
+      .zoom()
+      .scaleExtent([0.5, 40])
+      .filter(
+        (event) =>
+          event.type === "wheel" ||
+          event.touches?.length > 1 ||
+          event.button === 1 ||
+          (event.button === 0 && this.dragsMap()),
+      )
       .on("zoom", (event) => {
         this.transform = event.transform;
         this.request();
@@ -40,7 +50,11 @@ export class StateMap {
   show(world, places, also = []) {
     this.world = world;
     this.places = places;
-    this.tree = d3.quadtree(d3.range(world.n_states), (i) => places[2 * i], (i) => places[2 * i + 1]);
+    this.tree = d3.quadtree(
+      d3.range(world.n_states),
+      (i) => places[2 * i],
+      (i) => places[2 * i + 1],
+    );
     const half = (world.cell ?? 0) / 2;
     const xs = d3.extent(d3.range(world.n_states), (i) => places[2 * i]);
     const ys = d3.extent(d3.range(world.n_states), (i) => places[2 * i + 1]);
@@ -106,8 +120,9 @@ export class StateMap {
     const found = this.tree?.find(x, y, reach);
     if (found === undefined) return null;
     if (this.world.cell) {
-      const inside = Math.abs(this.places[2 * found] - x) <= this.world.cell / 2
-        && Math.abs(this.places[2 * found + 1] - y) <= this.world.cell / 2;
+      const inside =
+        Math.abs(this.places[2 * found] - x) <= this.world.cell / 2 &&
+        Math.abs(this.places[2 * found + 1] - y) <= this.world.cell / 2;
       return inside ? found : null;
     }
     return found;
@@ -120,7 +135,8 @@ export class StateMap {
     let least = Infinity;
     for (let other = 0; other < this.world.n_states; other += 1) {
       const ahead = (this.places[2 * other] - x) * dx + (this.places[2 * other + 1] - y) * dy;
-      const aside = Math.abs((this.places[2 * other] - x) * dy) + Math.abs((this.places[2 * other + 1] - y) * dx);
+      const aside =
+        Math.abs((this.places[2 * other] - x) * dy) + Math.abs((this.places[2 * other + 1] - y) * dx);
       if (other === state || ahead <= 1e-9) continue;
       const cost = ahead + 2.5 * aside;
       if (cost < least) [best, least] = [other, cost];
@@ -179,7 +195,12 @@ export class StateMap {
       const can = !possible || possible.has(state);
       context.globalAlpha = can ? 1 : 0.55;
       context.fillStyle = can ? fills[state] : land;
-      context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
+      context.fillRect(
+        x - size / 2,
+        y - size / 2,
+        size - gap + (gap ? 0 : 0.6),
+        size - gap + (gap ? 0 : 0.6),
+      );
     }
     context.globalAlpha = 1;
   }
@@ -205,7 +226,9 @@ export class StateMap {
     const radius = this.pointSize;
     for (let state = 0; state < this.world.n_states; state += 1) {
       const [x, y] = this.at(state);
-      const shape = shapes ? symbolOf(shapes.names[shapes.of[state]], shapes.of[state], Math.PI * radius ** 2) : null;
+      const shape = shapes
+        ? symbolOf(shapes.names[shapes.of[state]], shapes.of[state], Math.PI * radius ** 2)
+        : null;
       context.save();
       context.translate(x, y);
       context.beginPath();
@@ -233,11 +256,20 @@ export class StateMap {
     const length = [5, 2, 1].map((n) => n * power).find((n) => n <= wanted) ?? power;
     const pixels = length * this.scale;
     const unit = this.world.unit || "";
-    const text = unit === "km" && length < 1 ? `${short(length * 1000)} m` : `${short(length)} ${unit}`.trim();
+    const text =
+      unit === "km" && length < 1 ? `${short(length * 1000)} m` : `${short(length)} ${unit}`.trim();
     const [x, y] = [this.size[0] - 16 - pixels, this.size[1] - 16];
-    layer.append("path").attr("d", `M${x},${y - 5}v5h${pixels}v-5`).attr("class", "scale-line");
-    layer.append("text").attr("x", x + pixels / 2).attr("y", y - 8).attr("text-anchor", "middle")
-      .attr("class", "scale-text").text(text);
+    layer
+      .append("path")
+      .attr("d", `M${x},${y - 5}v5h${pixels}v-5`)
+      .attr("class", "scale-line");
+    layer
+      .append("text")
+      .attr("x", x + pixels / 2)
+      .attr("y", y - 8)
+      .attr("text-anchor", "middle")
+      .attr("class", "scale-text")
+      .text(text);
   }
 }
 
@@ -258,7 +290,8 @@ export function layout(world) {
   const nodes = d3.range(world.n_states).map((index) => ({ index }));
   const links = [];
   for (let i = 0; i < (world.moves?.length ?? 0); i += 2) {
-    if (world.moves[i] !== world.moves[i + 1]) links.push({ source: world.moves[i], target: world.moves[i + 1] });
+    if (world.moves[i] !== world.moves[i + 1])
+      links.push({ source: world.moves[i], target: world.moves[i + 1] });
   }
   const ticks = world.n_states > 800 ? 60 : 300;
   d3.forceSimulation(nodes)
@@ -266,6 +299,7 @@ export function layout(world) {
     .force("charge", d3.forceManyBody().strength(-1.4))
     .force("centre", d3.forceCenter(0, 0))
     .force("collide", d3.forceCollide(0.5))
-    .stop().tick(ticks);
+    .stop()
+    .tick(ticks);
   return nodes.flatMap(({ x, y }) => [x, y]);
 }

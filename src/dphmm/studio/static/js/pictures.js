@@ -3,8 +3,21 @@
 import { token } from "./colours.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
-const SEEN = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity",
-  "font-size", "font-family", "font-weight", "stroke-linejoin", "stroke-linecap", "paint-order"];
+const SEEN = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "stroke-opacity",
+  "opacity",
+  "font-size",
+  "font-family",
+  "font-weight",
+  "stroke-linejoin",
+  "stroke-linecap",
+  "paint-order",
+];
 
 function dressed(original) {
   const copy = original.cloneNode(true);
@@ -33,11 +46,16 @@ export function plotSvg(svg) {
 // Several plots under each other, each with its title.
 export function plotsSvg(plots) {
   const row = 156;
-  const parts = plots.map(([title, svg], i) => `<text x="8" y="${i * row + 16}" font-family="sans-serif" font-size="12" fill="${token("ink")}">${title}</text>`
-    + plotSvg(svg).replace("<svg ", `<svg x="0" y="${i * row + 22}" `));
+  const parts = plots.map(
+    ([title, svg], i) =>
+      `<text x="8" y="${i * row + 16}" font-family="sans-serif" font-size="12" fill="${token("ink")}">${title}</text>` +
+      plotSvg(svg).replace("<svg ", `<svg x="0" y="${i * row + 22}" `),
+  );
   const height = plots.length * row;
-  return `<svg xmlns="${NAMESPACE}" width="300" height="${height}" viewBox="0 0 300 ${height}">`
-    + `<rect width="100%" height="100%" fill="${token("surface")}"/>${parts.join("")}</svg>`;
+  return (
+    `<svg xmlns="${NAMESPACE}" width="300" height="${height}" viewBox="0 0 300 ${height}">` +
+    `<rect width="100%" height="100%" fill="${token("surface")}"/>${parts.join("")}</svg>`
+  );
 }
 
 // The canvas again, but as shapes: what the map draws is written down instead.
@@ -65,7 +83,9 @@ class Recorder {
   }
 
   fillRect(x, y, width, height) {
-    this.parts.push(`<rect x="${x.toFixed(2)}" y="${y.toFixed(2)}" width="${width.toFixed(2)}" height="${height.toFixed(2)}" fill="${this.fillStyle}" fill-opacity="${this.globalAlpha}"/>`);
+    this.parts.push(
+      `<rect x="${x.toFixed(2)}" y="${y.toFixed(2)}" width="${width.toFixed(2)}" height="${height.toFixed(2)}" fill="${this.fillStyle}" fill-opacity="${this.globalAlpha}"/>`,
+    );
   }
 
   beginPath() {
@@ -93,11 +113,15 @@ class Recorder {
   }
 
   fill() {
-    this.parts.push(`<path d="${this.path}" fill="${this.fillStyle}" fill-opacity="${this.globalAlpha}"${this.place}/>`);
+    this.parts.push(
+      `<path d="${this.path}" fill="${this.fillStyle}" fill-opacity="${this.globalAlpha}"${this.place}/>`,
+    );
   }
 
   stroke() {
-    this.parts.push(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-opacity="${this.globalAlpha}"${this.place}/>`);
+    this.parts.push(
+      `<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-opacity="${this.globalAlpha}"${this.place}/>`,
+    );
   }
 }
 
@@ -108,8 +132,10 @@ export function mapSvg(map) {
   if (!map.world.cell) map.drawPoints(recorder);
   const [width, height] = map.size;
   const marks = new XMLSerializer().serializeToString(dressed(map.svg.node()));
-  return `<svg xmlns="${NAMESPACE}" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">`
-    + `<rect width="100%" height="100%" fill="${token("surface")}"/>${recorder.parts.join("")}${marks}</svg>`;
+  return (
+    `<svg xmlns="${NAMESPACE}" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">` +
+    `<rect width="100%" height="100%" fill="${token("surface")}"/>${recorder.parts.join("")}${marks}</svg>`
+  );
 }
 
 export async function toPng(text, density) {
@@ -120,5 +146,7 @@ export async function toPng(text, density) {
   canvas.width = image.width * density;
   canvas.height = image.height * density;
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  return new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); });
+  return new Promise((resolve) => {
+    canvas.toBlob(resolve, "image/png");
+  });
 }

@@ -19,50 +19,128 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
   const grid = root.append("g").attr("class", "grid");
   for (const tick of y.ticks(3)) {
     grid.append("path").attr("d", `M${margin.left},${y(tick)}H${width - margin.right}`);
-    root.append("text").attr("class", "axis-text").attr("x", margin.left - 5).attr("y", y(tick) + 3.5)
-      .attr("text-anchor", "end").text(short(tick));
+    root
+      .append("text")
+      .attr("class", "axis-text")
+      .attr("x", margin.left - 5)
+      .attr("y", y(tick) + 3.5)
+      .attr("text-anchor", "end")
+      .text(short(tick));
   }
   for (const tick of x.ticks(6).filter(Number.isInteger)) {
-    root.append("text").attr("class", "axis-text").attr("x", x(tick)).attr("y", height - 6).attr("text-anchor", "middle").text(tick);
+    root
+      .append("text")
+      .attr("class", "axis-text")
+      .attr("x", x(tick))
+      .attr("y", height - 6)
+      .attr("text-anchor", "middle")
+      .text(tick);
   }
   if (limit !== null) {
-    root.append("path").attr("class", "limit").attr("d", `M${margin.left},${y(limit)}H${width - margin.right}`);
-    root.append("text").attr("class", "limit-text").attr("x", margin.left + 3).attr("y", y(limit) + 12)
+    root
+      .append("path")
+      .attr("class", "limit")
+      .attr("d", `M${margin.left},${y(limit)}H${width - margin.right}`);
+    root
+      .append("text")
+      .attr("class", "limit-text")
+      .attr("x", margin.left + 3)
+      .attr("y", y(limit) + 12)
       .text(`limit ${short(limit)}`);
   }
-  const line = d3.line().x((_, i) => x(i + 1)).y((value) => y(value)).defined(Number.isFinite);
+  const line = d3
+    .line()
+    .x((_, i) => x(i + 1))
+    .y((value) => y(value))
+    .defined(Number.isFinite);
   for (const { values, kind, step } of series) {
-    root.append("path").attr("class", `line ${kind}`).attr("d", (step ? line.curve(d3.curveStepAfter) : line.curve(d3.curveLinear))(values));
+    root
+      .append("path")
+      .attr("class", `line ${kind}`)
+      .attr("d", (step ? line.curve(d3.curveStepAfter) : line.curve(d3.curveLinear))(values));
   }
   if (time !== null && length) {
-    root.append("path").attr("class", "now-line").attr("d", `M${x(time)},${margin.top}V${height - margin.bottom}`);
+    root
+      .append("path")
+      .attr("class", "now-line")
+      .attr("d", `M${x(time)},${margin.top}V${height - margin.bottom}`);
     for (const { values, kind } of series) {
       const value = values[time - 1];
-      if (Number.isFinite(value)) root.append("circle").attr("class", `dot ${kind}`).attr("r", 3).attr("cx", x(time)).attr("cy", y(value));
+      if (Number.isFinite(value))
+        root
+          .append("circle")
+          .attr("class", `dot ${kind}`)
+          .attr("r", 3)
+          .attr("cx", x(time))
+          .attr("cy", y(value));
     }
   }
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `${label}: ${series.map(({ name, values }) =>
-    `${name} ends at ${short(values[values.length - 1] ?? 0)}`).join("; ")}.`);
+  svg.setAttribute(
+    "aria-label",
+    `${label}: ${series
+      .map(({ name, values }) => `${name} ends at ${short(values[values.length - 1] ?? 0)}`)
+      .join("; ")}.`,
+  );
 }
 
 export function bars(svg, steps, current, choose) {
   const [width, height] = [300, 130];
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();
-  const x = d3.scaleBand(steps.map(({ time }) => time), [30, width - 4]).padding(0.18);
+  const x = d3
+    .scaleBand(
+      steps.map(({ time }) => time),
+      [30, width - 4],
+    )
+    .padding(0.18);
   const y = d3.scaleLinear([0, d3.max(steps, ({ possible }) => possible)], [height - 20, 14]);
   for (const tick of y.ticks(3).filter(Number.isInteger)) {
-    root.append("path").attr("class", "grid-line").attr("d", `M30,${y(tick)}H${width - 4}`);
-    root.append("text").attr("class", "axis-text").attr("x", 26).attr("y", y(tick) + 3.5).attr("text-anchor", "end").text(short(tick));
+    root
+      .append("path")
+      .attr("class", "grid-line")
+      .attr("d", `M30,${y(tick)}H${width - 4}`);
+    root
+      .append("text")
+      .attr("class", "axis-text")
+      .attr("x", 26)
+      .attr("y", y(tick) + 3.5)
+      .attr("text-anchor", "end")
+      .text(short(tick));
   }
-  const group = root.selectAll("g.step").data(steps).join("g").attr("class", "step")
-    .classed("now", ({ time }) => time === current).on("click", (_, { time }) => choose(time));
-  group.append("rect").attr("class", "hit").attr("x", ({ time }) => x(time)).attr("y", 0).attr("width", x.bandwidth()).attr("height", height);
-  group.append("rect").attr("class", "possible-bar").attr("x", ({ time }) => x(time)).attr("width", x.bandwidth())
-    .attr("y", ({ possible }) => y(possible)).attr("height", ({ possible }) => y(0) - y(possible));
-  group.append("rect").attr("class", "exposed-bar").attr("x", ({ time }) => x(time)).attr("width", x.bandwidth())
-    .attr("y", ({ exposed }) => y(exposed)).attr("height", ({ exposed }) => y(0) - y(exposed));
-  group.append("text").attr("class", "axis-text").attr("x", ({ time }) => x(time) + x.bandwidth() / 2)
-    .attr("y", height - 6).attr("text-anchor", "middle").text(({ time }) => time);
+  const group = root
+    .selectAll("g.step")
+    .data(steps)
+    .join("g")
+    .attr("class", "step")
+    .classed("now", ({ time }) => time === current)
+    .on("click", (_, { time }) => choose(time));
+  group
+    .append("rect")
+    .attr("class", "hit")
+    .attr("x", ({ time }) => x(time))
+    .attr("y", 0)
+    .attr("width", x.bandwidth())
+    .attr("height", height);
+  group
+    .append("rect")
+    .attr("class", "possible-bar")
+    .attr("x", ({ time }) => x(time))
+    .attr("width", x.bandwidth())
+    .attr("y", ({ possible }) => y(possible))
+    .attr("height", ({ possible }) => y(0) - y(possible));
+  group
+    .append("rect")
+    .attr("class", "exposed-bar")
+    .attr("x", ({ time }) => x(time))
+    .attr("width", x.bandwidth())
+    .attr("y", ({ exposed }) => y(exposed))
+    .attr("height", ({ exposed }) => y(0) - y(exposed));
+  group
+    .append("text")
+    .attr("class", "axis-text")
+    .attr("x", ({ time }) => x(time) + x.bandwidth() / 2)
+    .attr("y", height - 6)
+    .attr("text-anchor", "middle")
+    .text(({ time }) => time);
 }

@@ -10,24 +10,62 @@ export class TakePanel {
   constructor(holder, now) {
     this.now = now;
     this.said = h("p", { className: "note", role: "status", id: "take-said" });
-    const button = (id, label, action, properties = {}) => h("button", { type: "button", id, ...properties, onclick: () => this.try(action) }, label);
-    this.link = h("input", { type: "text", readOnly: true, id: "link", "aria-label": "Link to this view", hidden: true });
-    this.walkButtons = h("div", { className: "row" },
-      button("take-csv", "CSV", () => this.csv()), button("take-geojson", "GeoJSON", () => this.geojson()),
-      button("take-plots", "Plots (SVG)", () => this.plots()), button("take-plots-png", "Plots (PNG)", () => this.plotsPng()));
+    const button = (id, label, action, properties = {}) =>
+      h("button", { type: "button", id, ...properties, onclick: () => this.try(action) }, label);
+    this.link = h("input", {
+      type: "text",
+      readOnly: true,
+      id: "link",
+      "aria-label": "Link to this view",
+      hidden: true,
+    });
+    this.walkButtons = h(
+      "div",
+      { className: "row" },
+      button("take-csv", "CSV", () => this.csv()),
+      button("take-geojson", "GeoJSON", () => this.geojson()),
+      button("take-plots", "Plots (SVG)", () => this.plots()),
+      button("take-plots-png", "Plots (PNG)", () => this.plotsPng()),
+    );
     this.walkNote = h("p", { className: "note" });
-    fill(holder,
+    fill(
+      holder,
       h("h2", {}, "Take it with you"),
       h("h3", {}, "The scenario"),
-      h("p", { className: "note" }, "What you drew as files for the command line: try ", h("code", {}, "dphmm check scenario.toml"), "."),
-      h("div", { className: "row" }, button("take-scenario", "Scenario (zip)", () => this.scenario()), button("take-toml", "Only the TOML", () => this.toml())),
+      h(
+        "p",
+        { className: "note" },
+        "What you drew as files for the command line: try ",
+        h("code", {}, "dphmm check scenario.toml"),
+        ".",
+      ),
+      h(
+        "div",
+        { className: "row" },
+        button("take-scenario", "Scenario (zip)", () => this.scenario()),
+        button("take-toml", "Only the TOML", () => this.toml()),
+      ),
       h("h3", {}, "The pictures"),
-      h("div", { className: "row" }, button("take-svg", "Map (SVG)", () => this.svg()), button("take-png", "Map (PNG)", () => this.png()),
-        button("take-hull", "Hull (SVG)", () => this.hull())),
-      h("h3", {}, "The simulated releases"), this.walkButtons, this.walkNote,
+      h(
+        "div",
+        { className: "row" },
+        button("take-svg", "Map (SVG)", () => this.svg()),
+        button("take-png", "Map (PNG)", () => this.png()),
+        button("take-hull", "Hull (SVG)", () => this.hull()),
+      ),
+      h("h3", {}, "The simulated releases"),
+      this.walkButtons,
+      this.walkNote,
       h("h3", {}, "A link to this view"),
       h("p", { className: "note" }, "Everything is in the part after #, which a browser keeps to itself."),
-      h("div", { className: "row" }, button("take-link", "Copy the link", () => this.copy())), this.link, this.said);
+      h(
+        "div",
+        { className: "row" },
+        button("take-link", "Copy the link", () => this.copy()),
+      ),
+      this.link,
+      this.said,
+    );
   }
 
   show() {
@@ -35,8 +73,11 @@ export class TakePanel {
     for (const button of this.walkButtons.children) button.disabled = !walked;
     const nowhere = walked && !walked.runs[0].degrees;
     document.getElementById("take-geojson").disabled = !walked || nowhere;
-    this.walkNote.textContent = !walked ? "Run a walk first; then its releases can be saved here."
-      : nowhere ? `${world.title} has no latitude and longitude, so there is no GeoJSON.` : "";
+    this.walkNote.textContent = !walked
+      ? "Run a walk first; then its releases can be saved here."
+      : nowhere
+        ? `${world.title} has no latitude and longitude, so there is no GeoJSON.`
+        : "";
   }
 
   async try(action) {
@@ -73,8 +114,13 @@ export class TakePanel {
   }
 
   allPlots() {
-    return plotsSvg([["Error", "error"], ["Degree of protection", "degree"], ["Spent", "ledger"]]
-      .map(([title, name]) => [title, document.getElementById(`${name}-plot`)]));
+    return plotsSvg(
+      [
+        ["Error", "error"],
+        ["Degree of protection", "degree"],
+        ["Spent", "ledger"],
+      ].map(([title, name]) => [title, document.getElementById(`${name}-plot`)]),
+    );
   }
 
   plots() {
@@ -91,19 +137,51 @@ export class TakePanel {
     const { walked, world } = this.now();
     const axes = world.axes.length ? world.axes : ["answer"];
     const quoted = (text) => `"${String(text).replaceAll('"', '""')}"`;
-    const head = ["run", "time", "epsilon", "spent", ...axes, ...axes.map((axis) => `estimate ${axis}`), ...axes.map((axis) => `smoothed ${axis}`), "simulated"];
-    const rows = walked.runs.flatMap((run, i) => run.steps.map((step, t) =>
-      ["AB"[i], step.time, run.epsilon, step.spent, ...step.answer, ...step.estimate, ...run.smoothed[t], "yes"]));
-    save("releases.csv", [head.map(quoted), ...rows].map((row) => row.join(",")).join("\n") + "\n", "text/csv");
+    const head = [
+      "run",
+      "time",
+      "epsilon",
+      "spent",
+      ...axes,
+      ...axes.map((axis) => `estimate ${axis}`),
+      ...axes.map((axis) => `smoothed ${axis}`),
+      "simulated",
+    ];
+    const rows = walked.runs.flatMap((run, i) =>
+      run.steps.map((step, t) => [
+        "AB"[i],
+        step.time,
+        run.epsilon,
+        step.spent,
+        ...step.answer,
+        ...step.estimate,
+        ...run.smoothed[t],
+        "yes",
+      ]),
+    );
+    save(
+      "releases.csv",
+      [head.map(quoted), ...rows].map((row) => row.join(",")).join("\n") + "\n",
+      "text/csv",
+    );
     return "Saved releases.csv.";
   }
 
   geojson() {
     const { walked } = this.now();
-    const features = walked.runs.flatMap((run, i) => run.steps.map((step, t) => ({
-      type: "Feature", geometry: { type: "Point", coordinates: run.degrees[t] },
-      properties: { run: "AB"[i], time: step.time, epsilon: run.epsilon, smoothed: run.smoothed_degrees[t], simulated: true },
-    })));
+    const features = walked.runs.flatMap((run, i) =>
+      run.steps.map((step, t) => ({
+        type: "Feature",
+        geometry: { type: "Point", coordinates: run.degrees[t] },
+        properties: {
+          run: "AB"[i],
+          time: step.time,
+          epsilon: run.epsilon,
+          smoothed: run.smoothed_degrees[t],
+          simulated: true,
+        },
+      })),
+    );
     save("releases.geojson", JSON.stringify({ type: "FeatureCollection", features }), "application/geo+json");
     return "Saved releases.geojson.";
   }

@@ -64,8 +64,12 @@ export class Tools {
     const state = this.map.stateAt(...this.point(event));
     if (this.lasso) {
       this.lasso.push(this.point(event));
-      this.map.layers.lasso.selectAll("path").data([this.lasso]).join("path")
-        .attr("class", "lasso").attr("d", d3.line().curve(d3.curveLinearClosed));
+      this.map.layers.lasso
+        .selectAll("path")
+        .data([this.lasso])
+        .join("path")
+        .attr("class", "lasso")
+        .attr("d", d3.line().curve(d3.curveLinearClosed));
       return;
     }
     if (this.brushed) {
@@ -162,8 +166,21 @@ export class Tools {
 }
 
 export function toolBar(holder, current, choose) {
-  fill(holder, TOOLS.map(([name, label, sentence]) => h("button", {
-    type: "button", role: "radio", "aria-checked": String(name === current), title: sentence,
-    "data-tool": name, onclick: () => choose(name),
-  }, label)));
+  fill(
+    holder,
+    TOOLS.map(([name, label, sentence]) =>
+      h(
+        "button",
+        {
+          type: "button",
+          role: "radio",
+          "aria-checked": String(name === current),
+          title: sentence,
+          "data-tool": name,
+          onclick: () => choose(name),
+        },
+        label,
+      ),
+    ),
+  );
 }

@@ -13,9 +13,19 @@ export function firstView() {
     tab: "policy",
     brush: 0,
     moves: true,
-    walk: { seed: 1, length: 24, start: 0, limit: "20", repair: "min_error", compare: false,
-      other: { policy: "complete", epsilon: "1", mechanism: "knorm" }, pinned: null, shown: 0,
-      time: 1, mechanism: "knorm" },
+    walk: {
+      seed: 1,
+      length: 24,
+      start: 0,
+      limit: "20",
+      repair: "min_error",
+      compare: false,
+      other: { policy: "complete", epsilon: "1", mechanism: "knorm" },
+      pinned: null,
+      shown: 0,
+      time: 1,
+      mechanism: "knorm",
+    },
     theme: null,
     zoom: null,
   };
@@ -29,12 +39,15 @@ export function restored(given) {
     const other = given[name];
     if (other === undefined || other === null) continue;
     if (value === null || typeof other === typeof value) {
-      view[name] = Array.isArray(value) || typeof value !== "object" || value === null
-        ? other : { ...value, ...other };
+      view[name] =
+        Array.isArray(value) || typeof value !== "object" || value === null ? other : { ...value, ...other };
     }
   }
-  const known = { tab: ["policy", "time", "walk", "take"], tool: ["look", "link", "lasso", "paint", "possible"],
-    colour: ["category", "prior", "posterior", "degree"] };
+  const known = {
+    tab: ["policy", "time", "walk", "take"],
+    tool: ["look", "link", "lasso", "paint", "possible"],
+    colour: ["category", "prior", "posterior", "degree"],
+  };
   for (const [name, choices] of Object.entries(known)) {
     if (!choices.includes(view[name])) view[name] = choices[0];
   }
@@ -108,8 +121,7 @@ export function toggled(policy, a, b, linked) {
 
 // The fragment of a link: it stays in the browser and is never sent.
 export async function toFragment(view) {
-  const packed = new Blob([JSON.stringify(view)]).stream()
-    .pipeThrough(new CompressionStream("deflate-raw"));
+  const packed = new Blob([JSON.stringify(view)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
   const bytes = new Uint8Array(await new Response(packed).arrayBuffer());
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);

@@ -3,31 +3,38 @@
 import { h, fill } from "./elements.js";
 
 export const WORDS = {
-  "state": "One of the places, pages or conditions that the person can be in; which one is the secret.",
-  "policy": "A graph over the states: an edge says that its two states must look alike to whoever reads a release.",
-  "edge": "Two states whose answers may differ in probability by at most a factor of e to the ε.",
-  "complete": "Every two states must look alike: the strongest policy, and the noisiest.",
-  "categories": "States of the same category must look alike; which category it is may become known.",
-  "distance": "States whose answers are close to each other must look alike; far apart ones need not.",
+  state: "One of the places, pages or conditions that the person can be in; which one is the secret.",
+  policy:
+    "A graph over the states: an edge says that its two states must look alike to whoever reads a release.",
+  edge: "Two states whose answers may differ in probability by at most a factor of e to the ε.",
+  complete: "Every two states must look alike: the strongest policy, and the noisiest.",
+  categories: "States of the same category must look alike; which category it is may become known.",
+  distance: "States whose answers are close to each other must look alike; far apart ones need not.",
   "one-step": "States that can be reached in one step from the same state must look alike.",
-  "ε": "The price of a release: the smaller, the more alike linked states look and the larger the noise.",
-  "hull": "The sensitivity hull K, the convex hull of the differences that edges must hide: noise is spread in its shape.",
-  "l1 ball": "What Laplace noise uses instead of the hull: a diamond that reaches as far as the longest difference, in all directions.",
-  "area": "The size of the hull in the units of the answers; zero if the hull is flat.",
-  "rank": "How many directions the hull spans; if it is fewer than the answers have, some states are told apart with certainty.",
-  "mean squared error": "The expected squared distance between the released answer and the truth, exactly, at the current ε.",
-  "possible": "The states that somebody who knows the model and every earlier release cannot rule out.",
-  "exposed": "A possible state that no other possible state hides: a release could point to it alone.",
-  "degree of protection": "How many possible states lie inside a state's hull and so hide it, itself included; 1 means exposed.",
-  "repair": "Adding edges until nobody is exposed, because a policy that shrank to the possible states may protect too little.",
-  "nearest": "Links an exposed state to the possible state with the nearest answer (the paper's Algorithm 1).",
-  "min_area": "Links an exposed state where the hull's area grows least (the paper's Algorithm 3).",
-  "min_error": "Links an exposed state where the mean squared error stays smallest, which the area only stands for.",
-  "prior": "What is believed before a release: how likely each state is, from the model and the past.",
-  "posterior": "What is believed after a release: the prior weighed by how well each state explains the answer.",
-  "estimate": "The mean of the posterior, which anyone can compute from the release and the model.",
-  "smoothed": "The estimate of every step with all releases in hand, later ones included.",
-  "ledger": "The sum of every ε spent on one person; at its limit, releases are refused.",
+  ε: "The price of a release: the smaller, the more alike linked states look and the larger the noise.",
+  hull: "The sensitivity hull K, the convex hull of the differences that edges must hide: noise is spread in its shape.",
+  "l1 ball":
+    "What Laplace noise uses instead of the hull: a diamond that reaches as far as the longest difference, in all directions.",
+  area: "The size of the hull in the units of the answers; zero if the hull is flat.",
+  rank: "How many directions the hull spans; if it is fewer than the answers have, some states are told apart with certainty.",
+  "mean squared error":
+    "The expected squared distance between the released answer and the truth, exactly, at the current ε.",
+  possible: "The states that somebody who knows the model and every earlier release cannot rule out.",
+  exposed: "A possible state that no other possible state hides: a release could point to it alone.",
+  "degree of protection":
+    "How many possible states lie inside a state's hull and so hide it, itself included; 1 means exposed.",
+  repair:
+    "Adding edges until nobody is exposed, because a policy that shrank to the possible states may protect too little.",
+  nearest: "Links an exposed state to the possible state with the nearest answer (the paper's Algorithm 1).",
+  min_area: "Links an exposed state where the hull's area grows least (the paper's Algorithm 3).",
+  min_error:
+    "Links an exposed state where the mean squared error stays smallest, which the area only stands for.",
+  prior: "What is believed before a release: how likely each state is, from the model and the past.",
+  posterior:
+    "What is believed after a release: the prior weighed by how well each state explains the answer.",
+  estimate: "The mean of the posterior, which anyone can compute from the release and the model.",
+  smoothed: "The estimate of every step with all releases in hand, later ones included.",
+  ledger: "The sum of every ε spent on one person; at its limit, releases are refused.",
   "worst pair": "How far the odds of any two possible states can move in one release, linked or not.",
 };
 
@@ -44,10 +51,20 @@ export function setUpWords() {
     note.style.top = `${Math.min(bottom + 6, innerHeight - note.offsetHeight - 8)}px`;
   });
   const dialog = document.getElementById("words");
-  fill(dialog,
-    h("div", { className: "dialog-head" }, h("h2", { id: "words-title" }, "The words on this page"),
-      h("button", { type: "button", onclick: () => dialog.close() }, "Close")),
-    h("dl", {}, Object.entries(WORDS).flatMap(([name, sentence]) => [h("dt", {}, name), h("dd", {}, sentence)])));
+  fill(
+    dialog,
+    h(
+      "div",
+      { className: "dialog-head" },
+      h("h2", { id: "words-title" }, "The words on this page"),
+      h("button", { type: "button", onclick: () => dialog.close() }, "Close"),
+    ),
+    h(
+      "dl",
+      {},
+      Object.entries(WORDS).flatMap(([name, sentence]) => [h("dt", {}, name), h("dd", {}, sentence)]),
+    ),
+  );
   document.getElementById("words-button").addEventListener("click", () => dialog.showModal());
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
