@@ -172,24 +172,14 @@ class Partition:
             yield from self._wait(person)
         yield from self._flush()
 
-    def _read(self, person: _Person, part: pa.RecordBatch) -> None:
-        slots = part["slot"]
-        states = slots.null_count
-        for record in part.slice(0, states).to_pylist():
+    def _read(self, person: _Person, part: _Part) -> None:
+        for record in part.standings:
             if person.standing is not None:
                 raise DataError(f"{self._name}: state must have one row for each person")
             person.standing = self._tables.standing_of(record)
-        if part.num_rows > states:
-            rows = part.slice(states)
-            person.parts.append(
-                Rows(
-                    person.name,
-                    rows["time"].to_numpy(zero_copy_only=False),
-                    rows["slot"].to_numpy(zero_copy_only=False),
-                    rows["state"].to_numpy(zero_copy_only=False).astype(np.int64),
-                )
-            )
-            person.count += len(person.parts[-1])
+        if len(part.rows):
+            person.parts.append(part.rows)
+            person.count += len(part.rows)
 
     def _long(self, person: _Person) -> Iterator[pa.RecordBatch]:
         """Release what somebody with very many rows has so far."""
@@ -253,14 +243,32 @@ class Partition:
             yield self._tables.standings(some)
 
 
-def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The parts of each batch that belong to one person."""
+@dataclass(frozen=True, eq=False, repr=False)
+class _Part:
+    """What one batch holds of one person."""
+
+    standings: list[dict[str, Any]]
+    rows: Rows
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, _Part]]:
+    """The parts of each batch that belong to one person; standings come before rows."""
     pc: Any = require("pyarrow.compute", "spark")
     for batch in batches:
         if not batch.num_rows:
             continue
         encoded = pc.run_end_encode(batch["person"])
+        times = batch["time"].to_numpy(zero_copy_only=False)
+        slots, states = (
+            pc.fill_null(batch[name], -1).to_numpy(zero_copy_only=False).astype(np.int64)
+            for name in ("slot", "state")
+        )
+        no_slot = pc.is_null(batch["slot"]).to_numpy(zero_copy_only=False)
+        standing = batch["slot"].null_count > 0
         first = 0
         for name, end in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
-            yield name, batch.slice(first, end - first)
+            middle = first + int(no_slot[first:end].sum()) if standing else first
+            records = batch.slice(first, middle - first).to_pylist() if middle > first else []
+            part = slice(middle, end)
+            yield name, _Part(records, Rows(name, times[part], slots[part], states[part]))
             first = end

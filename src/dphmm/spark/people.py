@@ -109,7 +109,11 @@ def renewed(scenario: Scenario, standing: Standing | None, rows: Rows) -> tuple[
         first = scenario.settings.clock.first_slot
         base = int(rows.slots[0]) - 1 if first is None else first
         standing = Standing(rows.person, base, 0, scenario.start)
-    late, repeated = dropped(standing, rows.slots)
+    # Most people's rows are all new, and these lines run once for everybody.
+    slots = rows.slots
+    if slots[0] > standing.base + standing.step and (slots[1:] > slots[:-1]).all():
+        return standing, rows
+    late, repeated = dropped(standing, slots)
     counted = replace(
         standing,
         late=standing.late + int(late.sum()),
@@ -128,8 +132,9 @@ def dropped(standing: Standing, slots: IntArray) -> tuple[Mask, Mask]:
 
 def check(scenario: Scenario, standing: Standing, rows: Rows, name: str = "table") -> None:
     """Refuse what the local engine refuses, before anything is drawn."""
-    gaps = np.diff(rows.slots, prepend=standing.base + standing.step)
-    if len(rows) and gaps.max() > LONGEST_GAP:
+    latest = standing.base + standing.step
+    far = len(rows) > 0 and rows.slots[-1] - latest > LONGEST_GAP
+    if far and np.diff(rows.slots, prepend=latest).max() > LONGEST_GAP:
         raise DataError(
             f"{name}: time must be within {LONGEST_GAP} steps of the one before; check the "
             f"scenario's time step and origin"
@@ -204,7 +209,7 @@ def release_together(
     ends = np.array([rows.slots[-1] - standing.base for standing, rows in people])
     bounds = np.flatnonzero(np.diff(steps, prepend=steps[0] - 1, append=steps[-1] + 1))
     constrained = np.empty(len(people), dtype=object)
-    totals = np.array([standing.constrained for standing in standings], dtype=object)
+    totals = _Totals([standing.constrained for standing in standings])
     said, texts = [], np.empty(len(who), dtype=object)
     moved = list(standings)
     for first, end in pairwise(bounds.tolist()):
@@ -220,15 +225,20 @@ def release_together(
         said.append(release)
         for charge in release.charges:
             constrained[charge.people] = str(charge.entry.constrained)
-            totals[charge.people] += charge.entry.constrained
+            totals.add(charge.people, charge.entry.constrained)
         texts[first:end] = constrained[speaking]
         for person in speaking[ends[speaking] == step].tolist():
-            moved[person] = replace(
-                standings[person],
+            before = standings[person]
+            moved[person] = Standing(
+                person=before.person,
+                base=before.base,
                 step=step,
                 belief=batch.belief(person),
-                spent=standings[person].spent + int(counts[person]) * price,
-                constrained=totals[person],
+                spent=before.spent + int(counts[person]) * price,
+                constrained=totals.of(person),
+                late=before.late,
+                repeated=before.repeated,
+                refused=before.refused,
             )
     names = np.array([standing.person for standing in standings], dtype=object)
     answers = Answers(
@@ -242,3 +252,20 @@ def release_together(
         constrained=texts,
     )
     return moved, answers
+
+
+class _Totals:
+    """Sums of fractions for many people; equal sums are added once."""
+
+    def __init__(self, sums: Sequence[Fraction | float]) -> None:
+        self._sums = list(dict.fromkeys(sums))
+        numbers = {total: number for number, total in enumerate(self._sums)}
+        self._number_of = np.array([numbers[total] for total in sums])
+
+    def add(self, people: IntArray, price: Fraction | float) -> None:
+        met, places = np.unique(self._number_of[people], return_inverse=True)
+        self._number_of[people] = places + len(self._sums)
+        self._sums += [self._sums[number] + price for number in met.tolist()]
+
+    def of(self, person: int) -> Fraction | float:
+        return self._sums[int(self._number_of[person])]
