@@ -239,8 +239,8 @@ def _person(shown: TrackFacts, drawn: Drawn) -> str:
         )
         + _figure(
             chart + drawn.coordinates(_layers(shown)[1:], labels),
-            "How far each is expected to be from the truth, by the model; and the estimates "
-            "over time.",
+            "How far each is expected to be from the truth if the person moves as the model "
+            "says, which can be optimistic; and the estimates over time.",
             legend(_TRACK_LEGEND),
         )
         + "</div>"
