@@ -13,7 +13,7 @@ from math import ceil, exp, inf, log
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.audit.events import Cells, Event
@@ -28,6 +28,9 @@ PAIRS = 1000
 
 COINCIDENT = 1e-9
 """Float noise of two states is the same up to the rounding of a sum."""
+
+HALVINGS = 20
+"""Halvings of the interval in which a chance to miss is searched: more than six digits."""
 
 LEAST_MISS = 1e-12
 """Chances to miss are not told apart below this."""
@@ -49,12 +52,12 @@ class Finding:
 
 def lower(hits: int, draws: int, level: float) -> float:
     """A probability that is below the true one but for a chance of `level`."""
-    return float(stats.beta.ppf(level, hits, draws - hits + 1)) if hits else 0.0
+    return float(special.betaincinv(hits, draws - hits + 1, level)) if hits else 0.0
 
 
 def upper(hits: int, draws: int, level: float) -> float:
     """A probability that is above the true one but for a chance of `level`."""
-    return float(stats.beta.isf(level, hits + 1, draws - hits)) if hits < draws else 1.0
+    return float(special.betainccinv(hits + 1, draws - hits, level)) if hits < draws else 1.0
 
 
 def bound(hits: int, hits_of_other: int, draws: int, level: float) -> float:
@@ -78,7 +81,7 @@ def ratio_miss(share: float, other: float, draws: int, level: float, limit: floa
         return 1.0
     if _alarms(share, other, draws, level, limit, exp(low) / 2):
         return LEAST_MISS
-    for _ in range(40):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         if _alarms(share, other, draws, level, limit, exp(middle) / 2):
             high = middle
