@@ -68,7 +68,7 @@ export function debounced(action, wait) {
   let timer = 0;
   return (...given) => {
     clearTimeout(timer);
-    timer = setTimeout(() => action(...given), wait);
+    timer = setTimeout(() => action(...given), typeof wait === "function" ? wait() : wait);
   };
 }
 

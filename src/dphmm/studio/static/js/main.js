@@ -161,6 +161,9 @@ const askEffects = conveyor(async (body) => {
   }
 });
 
+// While a slider moves only what follows it at once is asked for; the rest waits until it rests.
+const pause = () => (store.lastKind?.startsWith("slide") ? 250 : 20);
+
 const askRepairs = debounced(
   conveyor(async (extra) => {
     const body = { ...request(), ...extra };
@@ -175,7 +178,7 @@ const askRepairs = debounced(
       effectsPanel.showRepairs({ error: error.message });
     }
   }),
-  60,
+  pause,
 );
 
 const askTimeline = debounced(
@@ -193,7 +196,7 @@ const askTimeline = debounced(
       complain(error);
     }
   }),
-  60,
+  pause,
 );
 
 async function runWalk() {

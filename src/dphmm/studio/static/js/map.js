@@ -5,7 +5,8 @@ import { symbolOf, token } from "./colours.js";
 import { drawMarks } from "./marks.js";
 
 const d3 = globalThis.d3;
-const MARGIN = 56;
+const MARGIN = 52;
+const SIDE = 78;
 
 export class StateMap {
   constructor(holder, { interactive = true } = {}) {
@@ -74,10 +75,12 @@ export class StateMap {
     this.canvas.getContext("2d").setTransform(density, 0, 0, density, 0, 0);
     this.svg.attr("viewBox", `0 0 ${width} ${height}`);
     const [left, bottom, right, top] = this.bounds;
-    const margin = Math.min(MARGIN, width / 8, height / 8);
+    // The buttons for zooming stand at the right, so the sides are kept free of states.
+    const side = Math.min(SIDE, width / 8);
+    const margin = Math.min(MARGIN, height / 8);
     const across = Math.max(right - left, 1e-9);
     const up = Math.max(top - bottom, 1e-9);
-    this.unit = Math.min((width - 2 * margin) / across, (height - 2 * margin) / up);
+    this.unit = Math.min((width - 2 * side) / across, (height - 2 * margin) / up);
     this.origin = [(width - this.unit * (left + right)) / 2, (height + this.unit * (bottom + top)) / 2];
     this.draw();
   }
