@@ -229,11 +229,12 @@ def test_memory_stays_flat_for_ten_minutes(tmp_path):
     assert is_flat(soaked(str(tmp_path / "store.db"), releases=150, seconds=600))
 
 
-def test_the_lines_of_the_documentation_work_when_pasted(tmp_path):
-    """Every curl line of docs/service.md, in order, against a server that it starts."""
+@pytest.mark.parametrize("page", ["README.md", "docs/service.md"])
+def test_the_lines_of_the_documentation_work_when_pasted(tmp_path, page):
+    """Every curl line of a page, in order, against the server that it starts."""
     if shutil.which("curl") is None:
         pytest.skip("there is no curl")
-    text = (ROOT / "docs" / "service.md").read_text()
+    text = (ROOT / page).read_text()
     start, lines = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)[:2]
     command = shlex.split(start)
     assert command[:2] == ["dphmm", "serve"]
