@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Protocol
 
 import numpy as np
@@ -131,9 +131,9 @@ def _measure_sequence(
     query, plan = stream.query, stream.plan
     truth = query.values[states]
     for step, state in enumerate(states):
-        began = perf_counter()
+        began = process_time()
         release = stream.release(int(state))
-        rows["seconds"][step] = perf_counter() - began
+        rows["seconds"][step] = process_time() - began
         possible = _to_protect(stream)
         assert stream.hull is not None
         meant = protected_state(query, possible, int(state))
@@ -143,9 +143,9 @@ def _measure_sequence(
         rows["error"][step] = distances(release.answer, truth[step])
         rows["filtered"][step] = distances(release.estimate, truth[step])
         if anew:
-            began = perf_counter()
+            began = process_time()
             plan.for_query(query).at(possible)
-            rows["anew"][step] = perf_counter() - began
+            rows["anew"][step] = process_time() - began
     if stream.epsilon == 1:
         rows["smoothed"][:] = distances(stream.smoothed(), truth)
 

@@ -52,7 +52,7 @@ def performance(curves: Curves) -> Any:
             price.set_xlabel("ε")
             reach.set_xlabel("r (km)")
         for axis in axes[row]:
-            axis.set_yscale("log")
+            _logarithmic(axis)
             axis.grid(alpha=0.25)
     handles, names = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="upper center", ncols=3, frameon=False, fontsize=9)
@@ -69,13 +69,13 @@ def runtime(curves: Curves) -> Any:
     for axis, measure, title in zip(axes[0], ("anew", "seconds"), titles, strict=True):
         for policy in POLICIES:
             taken = curves.result(curves.task(policy))[measure]
-            # The median over people: another program on the machine is not the method's time.
+            # The median over people: an interruption is not the method's time.
             row = 1000 * np.median(taken, axis=0)
             _line(axis, steps, moving_average(row, window), policy, mark=False)
         axis.set_title(title, fontsize=10)
         axis.set_xlabel("step")
         axis.set_ylabel("milliseconds")
-        axis.set_yscale("log")
+        _logarithmic(axis)
         axis.grid(alpha=0.25)
     axes[0][0].legend(frameon=False, fontsize=8)
     figure.tight_layout()
@@ -120,6 +120,13 @@ def _canvas(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, An
     # Without pyplot: no windows, no state, nothing to close.
     figure = require("matplotlib.figure", "plot").Figure(figsize=size)
     return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def _logarithmic(axis: Any) -> None:
+    axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
+    axis.tick_params(which="both", labelsize=8)
 
 
 def _line(axis: Any, x: FloatArray, y: FloatArray, policy: str, mark: bool = True) -> None:

@@ -184,8 +184,9 @@ class Reproduction:
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>DPHMM on {escape(workload.name)}</title><style>\n{style}"
-            "td { white-space: normal; } td, th { text-align: left; } "
-            "figure img { width: 100%; background: #fff; }</style></head>"
+            "th, td { white-space: normal; text-align: left; vertical-align: top; } "
+            "td:first-child { min-width: 18em; } figure { margin-top: 12px; } "
+            "figure img { display: block; max-width: 100%; background: #fff; }</style></head>"
             f"<body><main>{''.join(body)}<footer>Written by dphmm {__version__}. This page is one "
             "file and loads nothing from elsewhere.</footer></main></body></html>\n"
         )
