@@ -104,7 +104,7 @@ def run() -> list[Figure]:
         page.set_default_timeout(60_000)
         opened(page, address, city)  # compiles the kernels and makes the city
         firsts = [opened(page, address, city) for _ in range(5)]
-        radii = [f"{0.4 + 0.05 * (move % 8):.2f}" for move in range(MOVES)]
+        radii = [f"{0.4 + 0.1 * (move % 5):.1f}" for move in range(MOVES)]
         moves = [page.evaluate(REDRAW, radius) for radius in radii]
         opened(page, address, grid)
         frames = page.evaluate(PAN)

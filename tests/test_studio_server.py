@@ -9,23 +9,26 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from zipfile import ZipFile
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm.errors import ArgumentError, DphmmError
 from dphmm.hull import sensitivity_hull
+from dphmm.markov import MarkovModel
 from dphmm.policy import PolicyGraph
 from dphmm.query import Query
-from dphmm.scenario import Scenario
+from dphmm.scenario import Policy, Scenario, Settings, States
 from dphmm.scenario.checking import check_steps
-from dphmm.studio import files, guard, reading, worlds
+from dphmm.studio import files, guard, reading, simulate, worlds
 from dphmm.studio.reading import Fields, parsed
 from dphmm.studio.server import running, serve
 from tests import paper
@@ -285,6 +288,36 @@ def test_a_scenario_opens_on_the_policy_that_it_was_saved_with(drawn: dict[str, 
     assert reopened.policy == scenario.policy
     assert reopened.query.points.tolist() == scenario.query.points.tolist()
     assert view["moment"] == {"start": 0, "steps": 0}
+
+
+def test_a_scenario_on_earth_keeps_its_places_and_its_protection() -> None:
+    pytest.importorskip("pyproj")
+    places = {
+        "latitude": np.array([48.0, 48.01, 48.0, 48.01]),
+        "longitude": np.array([11.0, 11.0, 11.02, 11.02]),
+    }
+    chosen = Policy(distance=Fraction(1200))
+    scenario = Scenario(
+        Settings("town", Fraction(1), policy=chosen),
+        States(("a", "b", "c", "d"), places),
+        MarkovModel(np.full((4, 4), 0.25)),
+    )
+    world, view = files.world_of(scenario), files.opening_view(scenario)
+    again = files.scenario_of(world, Fields(view, "body"))
+    assert again.policy == scenario.policy
+    assert again.query.points.tolist() == scenario.query.points.tolist()
+    walked = simulate.walk(world, Fields({"length": 3, "runs": [view]}, "body"))
+    longitude, latitude = walked["runs"][0]["degrees"][0]
+    assert abs(longitude - 11) < 1
+    assert abs(latitude - 48) < 1
+
+
+def test_cells_of_a_scenario_from_disk_are_drawn_as_cells() -> None:
+    grid = worlds.plain_grid(6, 7)
+    scenario = files.scenario_of(grid, Fields({"policy": {"base": "complete"}}, "body"))
+    world = files.world_of(scenario)
+    assert world.cell == grid.cell
+    assert world.description()["answers_are_places"] is True
 
 
 def test_the_page_opens_on_a_scenario_from_disk() -> None:

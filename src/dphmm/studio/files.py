@@ -21,12 +21,13 @@ from dphmm.scenario import Policy, Scenario, Settings, States, as_text
 from dphmm.studio.effects import COUNTED_EDGES, count_pairs, read_epsilon, read_policy
 from dphmm.studio.reading import MAX_TEXT, Fields
 from dphmm.studio.simulate import read_limit, read_repair
-from dphmm.studio.worlds import World
+from dphmm.studio.worlds import World, cell_of
 
 __all__ = ["opening_view", "packed", "scenario_of", "world_of"]
 
 NAME = "scenario.toml"
 EDGES = "edges.csv"
+FEW_STATES = 30
 
 
 def scenario_of(world: World, fields: Fields) -> Scenario:
@@ -72,6 +73,9 @@ def world_of(scenario: Scenario) -> World:
         places = states.values(states.place_columns)
     elif query.dimension == 2:
         places = query.values
+    # A few states are better seen as points with names than as a handful of cells.
+    cell = cell_of(places) if places is not None and len(states) >= FEW_STATES else None
+    on_earth = states.plane is not None and scenario.columns == states.place_columns
     column = scenario.settings.policy.category or next(iter(states.texts), None)
     categories = ("state",) * len(states) if column is None else scenario.category(column)
     return World(
@@ -81,8 +85,11 @@ def world_of(scenario: Scenario) -> World:
         query=query,
         labels=tuple(label[:MAX_TEXT] for label in scenario.labels),
         categories=tuple(str(name)[:MAX_TEXT] for name in categories),
-        axes=scenario.columns,
+        unit="m" if on_earth else "",
+        axes=("east", "north") if on_earth else scenario.columns,
         places=places,
+        cell=cell,
+        plane=states.plane if on_earth else None,
     )
 
 
@@ -147,7 +154,7 @@ def _policy(
 
 
 def _columns(world: World) -> tuple[str, ...]:
-    if world.grid is not None:
+    if world.axes == ("east", "north"):
         return ("x", "y")
     names = world.axes or tuple(f"answer {i + 1}" for i in range(world.query.dimension))
     return tuple(names)

@@ -196,7 +196,7 @@ def _degrees(world: World, answers: FloatArray) -> list[list[float]] | None:
     if world.plane is None or not len(answers):
         return None
     try:
-        latitude, longitude = world.plane.to_degrees(answers[:, 0] * 1000, answers[:, 1] * 1000)
+        latitude, longitude = world.plane.to_degrees(*(answers.T * world.metres))
     except MissingExtraError:
         return None
     degrees: list[list[float]] = np.stack([longitude, latitude], axis=1).round(7).tolist()

@@ -48,8 +48,12 @@ class World:
     axes: tuple[str, ...] = ()
     places: FloatArray | None = None
     """Where each state is drawn; None leaves it to the page."""
-    grid: Grid | None = None
+    cell: float | None = None
+    """The side of a square cell around each place, if the states are cells of a grid."""
     plane: LocalPlane | None = None
+    """Where on Earth the answers are, if they are places."""
+    metres: float = 1.0
+    """How many metres a unit of the answers has on the plane."""
 
     def __post_init__(self) -> None:
         if self.model.n_states > MAX_STATES:
@@ -69,7 +73,6 @@ class World:
         number = {name: i for i, name in enumerate(names)}
         moves = self.model.transition.tocoo()
         shown = moves.nnz <= SHOWN_MOVES
-        cell = None if self.grid is None else self.grid.cell_km
         return {
             "title": self.title,
             "about": self.about,
@@ -81,7 +84,7 @@ class World:
             "category_names": names,
             "categories": [number[name] for name in self.categories],
             "places": None if self.places is None else self.places.round(6).ravel().tolist(),
-            "cell": cell,
+            "cell": self.cell,
             "answers_are_places": self._answers_are_places(),
             "geographic": self.plane is not None,
             "moves": np.stack([moves.row, moves.col], axis=1).ravel().tolist() if shown else None,
@@ -98,9 +101,9 @@ class World:
         """A sensible slider for the distance policy, as exact decimals."""
         spread = float(np.ptp(self.query.values, axis=0).max())
         # A grid's slider ends at a few cells: beyond, the policy is nearly complete.
-        most = spread if self.grid is None else min(spread, 6 * self.grid.cell_km)
+        most = spread if self.cell is None else min(spread, 6 * self.cell)
         most = max(most, float(self.query.step))
-        step = 10.0 ** np.floor(np.log10(most / 20)) if self.grid is None else 0.05
+        step = 10.0 ** np.floor(np.log10(most / 20))
         step = max(step, float(self.query.step))
         return {"step": f"{step:.6g}", "most": f"{np.ceil(most / step) * step:.6g}"}
 
@@ -235,8 +238,30 @@ def _on_grid(
         unit="km",
         axes=("east", "north"),
         places=np.round(kilometres, 9),
-        grid=grid,
+        cell=grid.cell_km,
         plane=plane,
+        metres=1000.0,
+    )
+
+
+def cell_of(places: FloatArray) -> float | None:
+    """The side of the cells if the places are the centres of a square grid's cells.
+
+    >>> cell_of(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [3.5, 2.5]]))
+    1.0
+    >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
+    True
+    """
+    gaps = [np.diff(np.unique(axis.round(6))) for axis in places.T]
+    if len(places) < 4 or not all(len(gap) for gap in gaps):
+        return None
+    side = float(gaps[0].min())
+    steps = (places - places.min(axis=0)) / side
+    regular = np.allclose(steps, np.rint(steps), atol=1e-3) and np.isclose(gaps[1].min(), side)
+    return (
+        round(side, 6)
+        if regular and len(np.unique(np.rint(steps), axis=0)) == len(places)
+        else None
     )
 
 
