@@ -192,11 +192,13 @@ def test_contexts_follow_each_other_as_the_momentum_chain_has_it(
     path: list[int], patience: int
 ) -> None:
     states = np.array(path)
-    reader = momentum([states], GRID, weight=1.0, trust=1.0, patience=patience)
+    # Learned from elsewhere, so that only the chain's own rule makes these moves possible.
+    reader = momentum([np.array([0, 1, 0])], GRID, weight=1.0, trust=1.0, patience=patience)
     contexts = 8 + patience
     expanded = states * contexts + context_of(states, GRID.row_col, patience)
+    within_reach = np.abs(np.diff(GRID.row_col[states], axis=0)).max(axis=1) <= 2
     moves = reader.chain.at(1).transition[expanded[:-1], expanded[1:]]
-    assert (np.asarray(moves).ravel() > 0).all()
+    np.testing.assert_array_equal(np.asarray(moves).ravel() > 0, within_reach)
     np.testing.assert_array_equal(reader.current[expanded], states)
 
 
@@ -205,6 +207,18 @@ def test_folds_part_people_not_trips(city: Workload) -> None:
     assert set(fold) == {trip.person for trip in city.trips}
     sizes = np.bincount(list(fold.values()))
     assert sizes.max() - sizes.min() <= 1
+
+
+def test_readers_are_learned_from_other_people_than_they_read(city: Workload) -> None:
+    everybody = {trip.person for trip in city.trips}
+    read: list[str] = []
+    for fold in folds_of(city):
+        training, runs = fold.parts(city)
+        evaluated = {trip.person for trip in runs}
+        assert evaluated
+        assert {trip.person for trip in training} == everybody - evaluated
+        read += evaluated
+    assert sorted(read) == sorted(everybody)
 
 
 def test_a_chain_of_others_has_never_seen_the_evaluated_people(city: Workload) -> None:
@@ -221,6 +235,13 @@ def test_tasks_have_different_names(city: Workload) -> None:
 
 
 # Oracle
+
+
+@given(st.lists(st.integers(-100, 100), min_size=1, max_size=12), st.integers(0, 3))
+def test_a_moving_average_is_the_mean_of_its_neighbours(values: list[int], half: int) -> None:
+    wanted = [np.mean(values[max(k - half, 0) : k + half + 1]) for k in range(len(values))]
+    found = moving_average(values, 2 * half + 1)
+    np.testing.assert_allclose(found, wanted, rtol=EXACT, atol=1e-10)
 
 
 def test_one_state_s_protection_is_that_of_all_states_together(city: Workload) -> None:

@@ -62,14 +62,18 @@ class Fold:
 
     def measure(self, workload: Workload) -> dict[str, FloatArray]:
         """Errors of answers and of every reader's estimates, and the weights chosen. Private."""
+        training, runs = self.parts(workload)
+        if not runs:
+            return {"raw": np.zeros((0, self.steps))}
+        chosen = choose(workload, training, deal(workload.trips), (self.number + 1) % FOLDS)
+        return {**_read_runs(workload, training, runs, chosen, self.number), **_as_arrays(chosen)}
+
+    def parts(self, workload: Workload) -> tuple[list[Trip], list[Trip]]:
+        """The trips to learn from, and the runs of other people to release and read."""
         fold = deal(workload.trips)
         training = [trip for trip in workload.trips if fold[trip.person] != self.number]
         held_out = [trip for trip in workload.trips if fold[trip.person] == self.number]
-        runs = cut_trips(held_out, self.steps)[: self.limit]
-        if not runs:
-            return {"raw": np.zeros((0, self.steps))}
-        chosen = choose(workload, training, fold, (self.number + 1) % FOLDS)
-        return {**_read_runs(workload, training, runs, chosen, self.number), **_as_arrays(chosen)}
+        return training, cut_trips(held_out, self.steps)[: self.limit]
 
 
 @dataclass(frozen=True)
