@@ -90,3 +90,14 @@ def progress(items: Iterable[Item], *, total: int | None = None, what: str = "")
         return
     tqdm = require("tqdm", "cli").tqdm
     yield from tqdm(items, total=total, desc=what, delay=2, leave=False, file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(*, total: int, what: str = "") -> Iterator[Callable[[int], object]]:
+    """The same for work that itself says how many more items are done."""
+    if not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    tqdm = require("tqdm", "cli").tqdm
+    with tqdm(total=total, desc=what, delay=2, leave=False, file=sys.stderr) as bar:
+        yield bar.update

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import chain, islice
@@ -21,6 +21,7 @@ from dphmm.cli.common import (
     json_option,
     print_json,
     progress,
+    progress_bar,
     read_key,
     spark_session,
 )
@@ -70,7 +71,8 @@ def command(
 
     One line in, one line out. Every answer is in the ledger, on disk, before it leaves; one
     that the ledger holds already is said again and costs nothing, so a run that was stopped
-    is simply run again. A file is checked to its end before anything is released.
+    is simply run again. A file is checked to its end before anything is released, and many
+    people in it are released together.
 
     With --engine spark TRIPS is any table that Spark reads and the output a folder of Parquet:
     answers with their prices, and the final state, from which --continue goes on. The key file
@@ -122,19 +124,26 @@ def command(
         else:
             journal = stack.enter_context(Journal(ledger_file))
             releaser = Releaser(scenario, journal, key, name)
-        total = releaser.check(progress(rows(), what="checking")) if is_file else None
+        answered: Iterable[list[Answer]]
+        if is_file and isinstance(releaser, Releaser):
+            read = list(progress(rows(), what="checking"))
+            releaser.check(read)
+            done = stack.enter_context(progress_bar(total=len(read), what="releasing"))
+            answered = releaser.answer_all(read, done)
+        else:
+            total = releaser.check(progress(rows(), what="checking")) if is_file else None
+            source = progress(rows(), total=total, what="releasing")
+            answered = map(releaser.answer, _batches(source, BATCH if is_file else 1))
         out: Callable[[str], Any] = _to_standard_output
         if output is not None and output != "-":
             file = stack.enter_context(whole_file(output))
             out = _to_file(file)
-        write = _json_line if as_json else _csv_line
+        write = _json_lines if as_json else _csv_lines
         if not as_json:
             out(csv_text([header(scenario)]))
         repeated = 0
-        source = progress(rows(), total=total, what="releasing")
-        for batch in _batches(source, BATCH if is_file else 1):
-            answers = releaser.answer(batch)
-            out("".join(write(scenario, answer) for answer in answers))
+        for answers in answered:
+            out(write(scenario, answers))
             repeated += sum(answer.repeated for answer in answers)
     if repeated:
         click.echo(f"dphmm: note: {repeated} answers were in the ledger already", err=True)
@@ -178,15 +187,19 @@ def header(scenario: Scenario) -> list[str]:
     return ["person", "time", *columns, *(f"estimate_{name}" for name in columns), "epsilon"]
 
 
-def _csv_line(scenario: Scenario, answer: Answer) -> str:
-    numbers = [repr(float(value)) for value in (*answer.answer, *answer.estimate)]
-    return csv_text([[answer.person, answer.time, *numbers, as_text(answer.epsilon)]])
+def _cells(answer: Answer) -> list[Any]:
+    numbers = [*answer.answer.tolist(), *answer.estimate.tolist()]
+    return [answer.person, answer.time, *numbers, as_text(answer.epsilon)]
 
 
-def _json_line(scenario: Scenario, answer: Answer) -> str:
-    numbers = [float(value) for value in (*answer.answer, *answer.estimate)]
-    cells = [answer.person, answer.time, *numbers, as_text(answer.epsilon)]
-    return json.dumps(dict(zip(header(scenario), cells, strict=True)), ensure_ascii=False) + "\n"
+def _csv_lines(scenario: Scenario, answers: list[Answer]) -> str:
+    return csv_text([[str(cell) for cell in _cells(answer)] for answer in answers])
+
+
+def _json_lines(scenario: Scenario, answers: list[Answer]) -> str:
+    names = header(scenario)
+    rows = [dict(zip(names, _cells(answer), strict=True)) for answer in answers]
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _to_standard_output(text: str) -> None:

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -27,6 +27,8 @@ from dphmm.scenario.settings import as_text
 __all__ = ["Journal", "Record"]
 
 HEAD = b'{"format": "dphmm ledger 1"}\n'
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,10 @@ class Record:
 
     def to_line(self) -> bytes:
         """The record as a line of the file."""
-        facts = asdict(self)
+        facts = dict(vars(self))
         facts["epsilon"] = as_text(self.epsilon)
         facts["constrained"] = "inf" if self.constrained == inf else str(self.constrained)
-        return json.dumps(facts, ensure_ascii=False).encode() + b"\n"
+        return _encode(facts).encode() + b"\n"
 
     @classmethod
     def from_line(cls, line: bytes) -> Record:

@@ -6,15 +6,18 @@ nothing: so a run that was stopped is simply run again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 
-from dphmm._types import FloatArray
+from dphmm._types import FloatArray, ObjectArray
+from dphmm.batch import BatchRelease
 from dphmm.errors import BudgetError, DataError
-from dphmm.ledger import Ledger
+from dphmm.ledger import Entry, Ledger
+from dphmm.scenario.bulk import Walk, groups, released_together
 from dphmm.scenario.journal import Journal, Record
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.trips import Row
@@ -24,6 +27,12 @@ __all__ = ["Answer", "Releaser"]
 
 LONGEST_GAP = 100_000
 """Steps that may pass between two rows; the belief is carried through each of them."""
+
+SHARED = 256
+"""Rows of a file whose answers leave together."""
+
+SHARED_IN_BULK = 4096
+"""Answers that share a wait for the disk when many people move together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +69,35 @@ class _Checked:
     spent: Fraction
     said: set[int]
     latest: int
+    allowed: int | float
+    """Answers that the limit leaves room for."""
     new: int = 0
+
+
+class _Said:
+    """What batches said to the rows of a file, kept small until it leaves."""
+
+    def __init__(self, scenario: Scenario, rows: int) -> None:
+        self._scenario = scenario
+        self._places = np.empty((2, rows, scenario.query.dimension))
+        self.statements: list[str | None] = [None] * rows
+        """None for a row that no batch answered."""
+
+    def keep(self, numbers: list[int], release: BatchRelease) -> None:
+        """Write down what a step of a batch said to some rows."""
+        both = np.concatenate([release.answer, release.estimate])
+        places = self._scenario.in_places(both)
+        self._places[:, numbers] = places.reshape(2, len(numbers), -1)
+        for charge in release.charges:
+            for place in np.searchsorted(release.people, charge.people).tolist():
+                self.statements[numbers[place]] = charge.statement
+
+    def answer(self, row: Row, number: int) -> Answer:
+        """The answer to a row."""
+        answer, estimate = self._places[:, number]
+        statement = self.statements[number] or ""
+        price = self._scenario.settings.epsilon
+        return Answer(row.person, row.time, answer, estimate, price, statement)
 
 
 class Releaser:
@@ -85,10 +122,12 @@ class Releaser:
             if row.person not in seen:
                 records = self._records(row.person)
                 base = self._base(records, row)
+                spent = self.journal.ledger(row.person, None).spent
                 seen[row.person] = _Checked(
-                    spent=self.journal.ledger(row.person, None).spent,
+                    spent=spent,
                     said={record.slot for record in records},
                     latest=max((record.slot for record in records), default=base),
+                    allowed=inf if limit is None else (limit - spent) // price,
                 )
             person = seen[row.person]
             if row.slot in person.said:
@@ -96,8 +135,8 @@ class Releaser:
             self._check_slot(row, person.latest)
             person.latest = row.slot
             person.new += 1
-            planned = person.new * price
-            if limit is not None and person.spent + planned > limit:
+            if limit is not None and person.new > person.allowed:
+                planned = person.new * price
                 raise self._over(row, person.spent, planned, limit - person.spent)
         return count
 
@@ -116,6 +155,64 @@ class Releaser:
             self.journal.add(records)
         return answers
 
+    def answer_all(
+        self, rows: Sequence[Row], done: Callable[[int], object] = lambda count: None
+    ) -> Iterator[list[Answer]]:
+        """The answers to all rows of a file that was checked, in order, some at a time.
+
+        People about whom the ledger says nothing yet are moved together if they are many (see
+        `dphmm.scenario.bulk`), with the answers that `answer` would give them, and everything
+        about them is on disk before the first answer leaves. `done` hears how many more rows
+        have their answer.
+        """
+        said = _Said(self.scenario, len(rows))
+        if not self.scenario.settings.delta:
+            self._together(rows, said, done)
+        for first in range(0, len(rows), SHARED):
+            numbers = range(first, min(first + SHARED, len(rows)))
+            alone = self.answer([rows[n] for n in numbers if said.statements[n] is None])
+            done(len(alone))
+            single = iter(alone)
+            yield [
+                next(single) if said.statements[n] is None else said.answer(rows[n], n)
+                for n in numbers
+            ]
+
+    def _together(self, rows: Sequence[Row], said: _Said, done: Callable[[int], object]) -> None:
+        """Release the groups of people that are worth a batch."""
+        walks: dict[str, Walk] = {}
+        for number, row in enumerate(rows):
+            walk = walks.get(row.person)
+            if walk is None:
+                walk = walks[row.person] = Walk(row.person, self._base([], row))
+            walk.rows.append(number)
+            walk.steps.append(row.slot - walk.base)
+        new = (walk for walk in walks.values() if not self.journal.of(walk.person))
+        states = np.array([row.state for row in rows], dtype=np.int64)
+        for group in groups(new, len(self.scenario.states)):
+            waiting: list[Record] = []
+            try:
+                for numbers, release in released_together(self.scenario, self._key, group, states):
+                    waiting += self._records_of(rows, numbers, release)
+                    said.keep(numbers, release)
+                    if len(waiting) >= SHARED_IN_BULK:
+                        self.journal.add(waiting)
+                        waiting = []
+                    done(len(numbers))
+            finally:
+                # As in `answer`: what was drawn before a fault is paid for.
+                self.journal.add(waiting)
+
+    def _records_of(
+        self, rows: Sequence[Row], numbers: list[int], release: BatchRelease
+    ) -> list[Record]:
+        """The ledger's records of the rows that a step of a batch answers."""
+        return [
+            self._record(rows[numbers[place]], release.time, charge.entry, release.lattice[place])
+            for charge in release.charges
+            for place in np.searchsorted(release.people, charge.people).tolist()
+        ]
+
     def _one(self, row: Row) -> tuple[Answer, Record | None]:
         person = self._people.get(row.person) or self._new_person(row)
         stream = person.stream
@@ -133,8 +230,11 @@ class Releaser:
             release = stream.release(row.state)
         except BudgetError as fault:
             raise self._over(row, fault.spent, fault.requested, fault.remaining) from None
-        entry = stream.ledger.entries[-1]
-        record = Record(
+        record = self._record(row, step, stream.ledger.entries[-1], release.lattice)
+        return self._as_answer(row, release, repeated=False), record
+
+    def _record(self, row: Row, step: int, entry: Entry, lattice: ObjectArray) -> Record:
+        return Record(
             person=row.person,
             time=row.time,
             slot=row.slot,
@@ -144,9 +244,8 @@ class Releaser:
             query=entry.query,
             epsilon=entry.epsilon,
             constrained=entry.constrained,
-            answer=tuple(int(number) for number in release.lattice),
+            answer=tuple(int(number) for number in lattice),
         )
-        return self._as_answer(row, release, repeated=False), record
 
     def _again(self, person: _Person, record: Record) -> Release:
         person.stream.skip(record.step - person.stream.time - 1)

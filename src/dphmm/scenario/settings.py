@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -111,6 +112,7 @@ class Settings:
         return "\n".join(lines) + "\n"
 
 
+@lru_cache(maxsize=256)
 def as_text(number: Fraction) -> str:
     """A rational number as it would be written: a decimal if it has one, else a quotient.
 
