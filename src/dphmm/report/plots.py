@@ -77,7 +77,7 @@ def runtime(curves: Curves) -> Any:
         axis.set_ylabel("milliseconds")
         _logarithmic(axis)
         axis.grid(alpha=0.25)
-    axes[0][0].legend(frameon=False, fontsize=8)
+    axes[0][0].legend(frameon=False, fontsize=8, loc="upper right")
     figure.tight_layout()
     return figure
 
@@ -101,6 +101,7 @@ def readers(shares: dict[str, tuple[float, float]], names: tuple[str, ...]) -> A
         )
     axis.set_xticks(places, [name.replace("_", " ") for name in names])
     axis.set_ylabel("% of the raw answer's error")
+    axis.set_ylim(top=1.25 * axis.get_ylim()[1])
     axis.grid(alpha=0.25, axis="y")
     axis.legend(frameon=False, fontsize=8, ncols=2)
     figure.tight_layout()
