@@ -110,6 +110,7 @@ def run() -> list[Figure]:
                     "the local batch engine per core", min(theirs) / min(ours), "ratio >= 0.6",
                 ),
                 Figure("local batch engine, per core", releases / min(theirs) / CORES, "1/s"),
+                Figure("shuffle a row", _shuffled(folder) / (REPEATS * releases), "B"),
             ]  # fmt: skip
             largest = int(os.environ.get("DPHMM_BENCH_PEOPLE", SIZES[-1]))
             for people in (*(size for size in SIZES if size < largest), largest):
@@ -127,6 +128,12 @@ def run() -> list[Figure]:
             spark.stop()
             os.environ.clear()
             os.environ.update(before)
+
+
+def _shuffled(folder: Path) -> int:
+    """What the shuffles so far left on the workers' disks, compressed and encrypted."""
+    files = (folder / "cluster" / "local").rglob("shuffle_*.data")
+    return sum(path.stat().st_size for path in files)
 
 
 def _bytes(name: str, out: Path, people: int) -> Figure:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,28 @@ class everything:  # noqa: N801 - reads as a word
         # A stream takes the oldest file first, and these are made within a moment.
         age = len(list(path.parent.iterdir()))
         os.utime(path, (1_700_000_000 + age, 1_700_000_000 + age))
+
+    @staticmethod
+    @contextmanager
+    def kept(folder: Path, into: Path) -> Iterator[None]:
+        """Keep every file that is below a folder at any moment, for Spark removes its shuffles."""
+        into.mkdir(parents=True, exist_ok=True)
+        over = Event()
+
+        def watch() -> None:
+            while not over.wait(0.005):
+                for path in folder.rglob("*"):
+                    with suppress(OSError):
+                        if path.is_file():
+                            os.link(path, into / f"{path.stat().st_ino}")
+
+        thread = Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     @staticmethod
     def inside(folder: Path) -> bytes:

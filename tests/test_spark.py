@@ -319,14 +319,15 @@ def test_nothing_that_a_run_leaves_tells_true_states_or_keys(
     everything.write(as_batch(rows, labels=scenario.labels), folder / "secret-in" / "0.parquet")
     out = folder / "secret-out"
     trips = str(folder / "secret-in")
-    bulk.release(spark, scenario, trips, str(out), key_file=key_file, partitions=2)
-    left = {name: everything.inside(folder / name) for name in ("local", "events", "secret-out")}
+    with everything.kept(folder / "local", folder / "kept"):
+        bulk.release(spark, scenario, trips, str(out), key_file=key_file, partitions=2)
+    left = {name: everything.inside(folder / name) for name in ("kept", "events", "secret-out")}
     assert all(left.values()), "there is something to search"
     for name, content in left.items():
         assert b"zqplace" not in content, name
         assert KEY not in content, name
         assert KEY[:8].hex().encode() not in content, name
-    assert str(time)[:9].encode() not in left["local"], "the shuffle is encrypted"
+    assert str(time)[:9].encode() not in left["kept"], "the shuffle is encrypted"
     assert str(time)[:9].encode() in everything.inside(folder / "secret-in"), "searches find"
     names = set(bulk._table(spark, scenario, str(out), "answers").columns)
     assert "state" not in names

@@ -99,11 +99,12 @@ def test_a_stream_says_what_the_local_engine_says_and_goes_on_from_its_checkpoin
     inbox, out, checkpoint = (tmp_path / name for name in ("inbox", "out", "checkpoint"))
 
     def run() -> None:
-        query = release_stream(
-            read_stream(spark, str(inbox), files=1), scenario, str(out),
-            checkpoint=str(checkpoint), key_file=key_file, trigger={"availableNow": True},
-        )  # fmt: skip
-        query.awaitTermination()
+        with everything.kept(spark.left / "local", spark.left / "kept"):
+            query = release_stream(
+                read_stream(spark, str(inbox), files=1), scenario, str(out),
+                checkpoint=str(checkpoint), key_file=key_file, trigger={"availableNow": True},
+            )  # fmt: skip
+            query.awaitTermination()
 
     for number, rows in enumerate(files):
         everything.write(as_batch(rows, labels=labels), inbox / f"{number}.parquet")
@@ -130,11 +131,11 @@ def test_a_stream_says_what_the_local_engine_says_and_goes_on_from_its_checkpoin
     )
     assert dropped == [("ann", 2), ("ann", 3), ("bob", 2), ("bob", 3), ("bob", 3)]
     left = {name: everything.inside(tmp_path / name) for name in ("out", "checkpoint")}
-    left |= {name: everything.inside(spark.left / name) for name in ("local", "events")}
+    left |= {name: everything.inside(spark.left / name) for name in ("kept", "events")}
     for name, content in left.items():
         assert content, "there is something to search"
         assert b"zqplace" not in content, name
         assert KEY not in content, name
-    for name in ("local", "checkpoint", "events"):
+    for name in ("kept", "checkpoint", "events"):
         assert str(FIRST)[:9].encode() not in left[name], name
     assert str(FIRST)[:9].encode() in everything.inside(inbox), "searches find"
