@@ -203,8 +203,8 @@ class Reproduction:
             f"{100 * stand_ins['distance']:.1f}% of the steps with the distance and one-step "
             f"policies and in {100 * stand_ins['location_set']:.1f}% with the δ-location set. "
             f"Short moves are the shortest {100 * self.workload.short:.0f}% of all moves; a chain "
-            "of them shows what the long ones do to the one-step policy. That share was picked after "
-            "looking at results, so it explains the paper's figure and does not confirm it."
+            "of them shows what the long ones do to the one-step policy. That share was picked "
+            "after looking at results, so it explains the paper's figure and does not confirm it."
         )
 
     def _summary(self) -> str:
