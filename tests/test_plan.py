@@ -114,14 +114,23 @@ def test_an_enlarged_step_has_the_hull_of_the_plain_one_inside(case):
     assert larger.body.mean_squared_error(1) <= plain.body.mean_squared_error(1)
 
 
-def test_a_possible_set_is_worked_out_once_and_forgotten_last_used_first(monkeypatch):
+def test_a_possible_set_is_worked_out_once_until_too_many_were_met(monkeypatch):
     monkeypatch.setattr(plan_module, "REMEMBERED", 2)
     plan = Plan(POLICY, QUERY)
     first, second = plan.at(EXPOSING_S3), plan.at(EXPOSING_S5)
-    assert plan.at(EXPOSING_S3) is first
+    assert plan.at(EXPOSING_S3.copy()) is first
+    assert plan.at(EXPOSING_S5.copy()) is second
     plan.at(ONLY_S5)
-    assert plan.at(EXPOSING_S3) is first
-    assert plan.at(EXPOSING_S5) is not second
+    assert plan.at(EXPOSING_S3.copy()) is not first
+
+
+def test_a_whole_graph_of_the_users_is_added_even_if_nobody_is_exposed():
+    possible = np.ones(6, dtype=bool)
+    linked = PolicyGraph.complete(6)
+    wanted = PolicyGraph(6, [(0, 4)])
+    step = Plan(PolicyGraph(6, [(0, 1), (2, 3), (4, 5)]), QUERY, partners=wanted).at(possible)
+    assert step.policy.has_edge(0, 4)
+    assert Plan(linked, QUERY, partners=wanted).at(possible).policy == linked
 
 
 def test_another_query_keeps_the_rules():

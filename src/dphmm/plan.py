@@ -6,7 +6,6 @@ one plan serves every person of a scenario and remembers the sets it has met.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,7 +26,7 @@ from dphmm.repair import RepairMethod, added_edges
 __all__ = ["Plan", "Protected"]
 
 REMEMBERED = 1024
-"""How many possible sets a plan keeps; the rest are computed again when met."""
+"""How many possible sets a plan keeps before it forgets them and begins again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +136,7 @@ class Plan:
         self.full_rank = full_rank
         self.partners = partners
         self._body = body_for(mechanism, shape)
-        self._met: OrderedDict[bytes, Protected] = OrderedDict()
+        self._met: dict[bytes, Protected] = {}
         self._latest: Protected | None = None
         self._noises: dict[bytes, Noise] = {}
 
@@ -159,14 +158,16 @@ class Plan:
         if latest is not None and latest.possible is possible:
             return latest
         name = possible.tobytes()
-        if name in self._met:
-            self._met.move_to_end(name)
-        else:
-            self._met[name] = self._protected(possible)
-            if len(self._met) > REMEMBERED:
-                self._met.popitem(last=False)
-        self._latest = self._met[name]
-        return self._latest
+        step = self._met.get(name)
+        if step is None:
+            step = self._protected(possible)
+            if len(self._met) >= REMEMBERED:
+                # Everything at once: threads share a plan, and this is one operation for them.
+                self._met.clear()
+                self._noises.clear()
+            self._met[name] = step
+        self._latest = step
+        return step
 
     def _protected(self, possible: Mask) -> Protected:
         alive, connected = self._differences.alive(possible)
@@ -174,7 +175,8 @@ class Plan:
         added = _NO_EDGES
         # A state with a living edge is hidden by its neighbour; only the others can be exposed.
         whole = noise.hull.rank == self.query.dimension or not self.full_rank
-        if self.repair is not None and not (whole and (connected | ~possible).all()):
+        sound = whole and (connected | ~possible).all()
+        if self.repair is not None and (not sound or isinstance(self.partners, PolicyGraph)):
             # An enlarged body contains the hull, so what protects in one protects in both.
             added = added_edges(
                 self.query,
@@ -196,12 +198,12 @@ class Plan:
         if len(self.policy.members):
             return self._with_body(sensitivity_hull(self.query, self.policy, possible))
         name = alive.tobytes()
-        if name not in self._noises:
+        noise = self._noises.get(name)
+        if noise is None:
             vectors = self._differences.classes[alive]
-            self._noises[name] = self._with_body(
-                SensitivityHull.spanned_by(vectors, self.query.step)
-            )
-        return self._noises[name]
+            noise = self._with_body(SensitivityHull.spanned_by(vectors, self.query.step))
+            self._noises[name] = noise
+        return noise
 
     def _with_body(self, hull: SensitivityHull) -> Noise:
         return Noise(self.query, hull, hull if self._body is None else self._body(hull))
