@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 
 import pytest
 import requests
@@ -68,8 +69,17 @@ def sent(http, case, key):
     return http.request(prepared.method, prepared.url, content=body, headers=headers)
 
 
-# The page does not depend on the store, so it can be read before there is one.
-PAGE = create_app(None).app.openapi()
+def page():
+    """The description of the service, which is the same for every store."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store.open(f"{folder}/empty.db")
+        try:
+            return create_app(store).app.openapi()
+        finally:
+            store.close()
+
+
+PAGE = page()
 OPERATIONS = {
     f"{operation.ok().method} {operation.ok().path}": operation.ok()
     for operation in schemathesis.openapi.from_dict(PAGE).get_all_operations()

@@ -64,7 +64,7 @@ def bound(hits: int, hits_of_other: int, draws: int, level: float) -> float:
     """An epsilon that the mechanism really spends at least, but for a chance of `level`.
 
     >>> round(bound(5000, 1000, 10_000, 1e-6), 2)
-    1.38
+    1.42
     """
     low = lower(hits, draws, level / 2)
     return log(low / upper(hits_of_other, draws, level / 2)) if low > 0 else -inf
