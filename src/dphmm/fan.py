@@ -72,8 +72,8 @@ class Fan:
         """One noise vector on the lattice, exactly with probability exp(-epsilon ||.||_K)/Z."""
         if not self.cones:
             return np.zeros(self.body.dimension, dtype=np.int64)
-        for leading in (words.leading(), words.leading(LONGER * FIRST_WORDS)):
-            noise, done = self._draw_compiled(epsilon, leading[None])
+        for size in (FIRST_WORDS, LONGER * FIRST_WORDS):
+            noise, done = self._draw_compiled(epsilon, words.leading(size)[None])
             if done[0]:
                 return noise[0]
         return np.array(self.draw_with_integers(epsilon, words), dtype=object)
