@@ -43,7 +43,10 @@ def walks(n_states: int, *, people: int, longest: int, seed: int) -> list[Row]:
 
 
 def as_batch(
-    rows: Sequence[Row], standing: dict[str, Any] | None = None, labels: Sequence[str] = ()
+    rows: Sequence[Row],
+    standing: dict[str, Any] | None = None,
+    labels: Sequence[str] = (),
+    scenario: Scenario | None = None,
 ) -> Any:
     """Rows as an Arrow batch: what Spark hands to a partition, or with labels a table of trips."""
     import pyarrow as pa
@@ -56,6 +59,8 @@ def as_batch(
     cells = [{"person": r.person, "time": r.time, "slot": r.slot, "state": r.state} for r in rows]
     if standing is not None:
         rest = {key: value for key, value in standing.items() if key not in (*columns, "table")}
+        assert scenario is not None
+        rest |= {"scenario": scenario.name, "law": scenario.law, "step": standing["step"]}
         cells.insert(0, {"person": standing["person"], **rest})
         texts = ("scenario", "law", "spent", "constrained")
         columns |= dict.fromkeys(texts, pa.string())
@@ -108,7 +113,7 @@ class everything:  # noqa: N801 - reads as a word
                 for path in folder.rglob("*"):
                     with suppress(OSError):
                         if path.is_file():
-                            os.link(path, into / f"{path.stat().st_ino}")
+                            os.link(path, into / f"{path.stat().st_ino} {path.name}")
 
         thread = Thread(target=watch)
         thread.start()

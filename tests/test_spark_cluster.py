@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ def answers_in(folder: Path) -> dict[tuple[str, int], set[tuple[int, ...]]]:
     for path in folder.rglob("*.parquet"):
         if "table=answers" in str(path):
             for row in _rows(path):
-                lattice = tuple(int(number) for number in row["lattice"])
+                lattice = tuple(json.loads(row["lattice"]))
                 found.setdefault((row["person"], row["slot"]), set()).add(lattice)
     return found
 

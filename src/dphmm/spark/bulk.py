@@ -90,8 +90,9 @@ def release(
         "person", first, "time", "state"
     )
     output = ordered.mapInArrow(
-        partial(released, rules=rules, name=name), types.from_arrow_schema(tables.schema)
+        partial(released, rules=rules, name=name), types.from_arrow_schema(tables.varying)
     )
+    output = output.withColumns({k: functions.lit(v) for k, v in tables.constants.items()})
     with plain_faults():
         output.write.partitionBy("table").mode("errorifexists").parquet(out)
     return _summary(spark, scenario, out)

@@ -51,13 +51,21 @@ class Tables:
         kinds = {"table": text, "person": text, "time": text, "slot": whole, "step": whole}
         kinds |= dict.fromkeys(self.releases[2:-1], real)
         kinds |= dict.fromkeys(("epsilon", "scenario", "law", "query", "constrained"), text)
-        # Answers on the lattice have no largest size; 38 digits are Spark's longest numbers.
-        kinds |= {"lattice": pa.list_(pa.decimal128(38, 0)), "base": whole, "spent": text}
+        # Exact numbers have no largest size, so they are texts.
+        kinds |= {"lattice": text, "base": whole, "spent": text}
         kinds |= dict.fromkeys(("possible", "probabilities", "wide"), pa.binary())
         kinds |= dict.fromkeys(("late", "repeated", "refused"), whole)
         self.schema = pa.schema(list(kinds.items()))
+        # The same in every row, so Spark adds them and no worker has to copy them.
+        self.constants = {
+            "epsilon": as_text(scenario.settings.epsilon),
+            "scenario": scenario.name,
+            "law": scenario.law,
+            "query": scenario.query.name,
+        }
+        self.varying = pa.schema([f for f in self.schema if f.name not in self.constants])
         said = {"table", *self.releases, *self.ledger}
-        self.said_schema = pa.schema([field for field in self.schema if field.name in said])
+        self.said = pa.schema([field for field in self.varying if field.name in said])
 
     def answers(self, answers: Answers) -> pa.RecordBatch:
         """Answers and their prices."""
@@ -72,10 +80,6 @@ class Tables:
             "slot": pa.array(answers.slots),
             "step": pa.array(answers.steps),
             **dict(zip(self.releases[2:-1], map(pa.array, coordinates), strict=True)),
-            "epsilon": pa.repeat(as_text(scenario.settings.epsilon), rows),
-            "scenario": pa.repeat(scenario.name, rows),
-            "law": pa.repeat(scenario.law, rows),
-            "query": pa.repeat(scenario.query.name, rows),
             "constrained": pa.array(answers.constrained, pa.string()),
             "lattice": _lattice(answers.lattice),
         }
@@ -84,13 +88,11 @@ class Tables:
     def standings(self, standings: Sequence[Standing]) -> pa.RecordBatch:
         """Where people stand."""
         pa = require("pyarrow", "spark")
-        scenario, rows = self._scenario, len(standings)
+        rows = len(standings)
         cells = list(zip(*map(packed, standings), strict=True))
         columns = {
             "table": pa.repeat(STATE, rows),
             "person": pa.array([standing.person for standing in standings]),
-            "scenario": pa.repeat(scenario.name, rows),
-            "law": pa.repeat(scenario.law, rows),
             **{
                 name: pa.array(column, self.schema.field(name).type)
                 for name, column in zip(STANDING, cells, strict=True)
@@ -111,8 +113,8 @@ class Tables:
 
     def _batch(self, columns: dict[str, Any], rows: int) -> pa.RecordBatch:
         pa = require("pyarrow", "spark")
-        full = [columns.get(field.name, pa.nulls(rows, field.type)) for field in self.schema]
-        return pa.RecordBatch.from_arrays(full, schema=self.schema)
+        full = [columns.get(field.name, pa.nulls(rows, field.type)) for field in self.varying]
+        return pa.RecordBatch.from_arrays(full, schema=self.varying)
 
     def standing_of(self, record: dict[str, Any]) -> Standing:
         """Where a row of the state table says somebody stands."""
@@ -162,17 +164,14 @@ def unpacked(person: str, cells: Sequence[Any], n_states: int) -> Standing:
 
 
 def _lattice(points: Any) -> pa.Array:
-    pa = require("pyarrow", "spark")
-    rows, dimension = points.shape
-    kind = pa.decimal128(38, 0)
-    flat = points.ravel()
+    """Points as texts like [12, -7]."""
+    pa, pc = require("pyarrow", "spark"), require("pyarrow.compute", "spark")
     try:
-        numbers = pa.array(flat.astype(np.int64)).cast(kind)
+        columns = [pa.array(column.astype(np.int64)).cast(pa.string()) for column in points.T]
     except OverflowError:
-        from decimal import Decimal
-
-        numbers = pa.array([Decimal(int(number)) for number in flat], kind)
-    return pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * dimension, numbers)
+        columns = [pa.array([str(number) for number in column]) for column in points.T]
+    joined = pc.binary_join_element_wise(*columns, ", ")
+    return pc.binary_join_element_wise("[", joined, "]", "")
 
 
 def batched(items: Sequence[Standing], size: int) -> Iterator[Sequence[Standing]]:

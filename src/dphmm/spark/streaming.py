@@ -51,18 +51,21 @@ def release_stream(
     """
     spark = trips.sparkSession
     check_encrypted(spark)
+    functions = require("pyspark.sql.functions", "spark")
     types = require("pyspark.sql.pandas.types", "spark")
     rows = located(
         trips, scenario.states, scenario.settings.clock, columns=columns, person=person,
         name="stream",
     )  # fmt: skip
+    tables = Tables(scenario)
     teller = Teller(Rules.carried(scenario, key_file))
     said = rows.groupBy("person").transformWithStateInPandas(
         teller,
-        types.from_arrow_schema(Tables(scenario).said_schema),
+        types.from_arrow_schema(tables.said),
         outputMode="Append",
         timeMode="None",
     )
+    said = said.withColumns({k: functions.lit(v) for k, v in tables.constants.items()})
     writer = said.writeStream.format("parquet").partitionBy("table").outputMode("append")
     writer = writer.option("path", out).option("checkpointLocation", checkpoint)
     return writer.trigger(**(trigger or {"processingTime": "10 seconds"})).start()
@@ -130,7 +133,7 @@ class Teller:
         return unpacked(person, rest, len(self._scenario.states))
 
     def _pandas(self, batch: Any) -> pd.DataFrame:
-        return batch.select(self._tables.said_schema.names).to_pandas()
+        return batch.select(self._tables.said.names).to_pandas()
 
 
 def told(
