@@ -161,6 +161,19 @@ ROUTES = {
     ("GET", "/v1/people/{person}/ledger"): "read",
     ("DELETE", "/v1/people/{person}"): "admin",
 }
+
+
+def test_the_page_describes_every_route_and_loads_nothing(world):
+    answer = world.http.get("/docs")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    for path in world.http.get("/openapi.json").json()["paths"]:
+        assert path in answer.text
+    assert "<script" not in answer.text
+    assert "http://" not in answer.text
+    assert "https://" not in answer.text
+
+
 OPEN = {("GET", "/health")}
 
 

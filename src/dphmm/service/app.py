@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
@@ -21,6 +21,7 @@ from dphmm.service.desk import Desk
 from dphmm.service.door import Door
 from dphmm.service.lanes import Lanes, Pool
 from dphmm.service.metrics import Metrics
+from dphmm.service.page import api_page
 from dphmm.service.settings import ServiceSettings
 from dphmm.store import Key, Store
 
@@ -70,7 +71,7 @@ def create_app(
         version=__version__,
         description="Releases what a Markov chain is doing, at most once for each moment.",
         lifespan=lifespan,
-        docs_url=None,  # its page loads scripts from elsewhere
+        docs_url=None,  # its page loads scripts from elsewhere; ours has none
         redoc_url=None,
     )
     _answer_problems(app, metrics)
@@ -93,6 +94,10 @@ def create_app(
         """Whether the service can reach its store."""
         result: dict[str, str] = await pool.run(desk.health)
         return result
+
+    @app.get("/docs", include_in_schema=False)
+    async def show_page() -> HTMLResponse:
+        return HTMLResponse(api_page(app.openapi()))
 
     @route("GET", "/metrics", None)
     async def show_metrics(client: Managing) -> Response:
