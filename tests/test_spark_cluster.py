@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from tests.spark_cluster import Cluster, cluster, end, python, wait_until
 from tests.spark_worlds import KEY, as_batch, city, everything, local_run, walks, write_key
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+# The library itself takes 130 MB; beliefs of a batch and their scratch have 32 MB each.
+SMALL = 700
 
 
 @pytest.fixture
@@ -51,6 +56,15 @@ def written(folder: Path, side: int, rows: list[Row], files: int) -> tuple[Path,
         table = as_batch(rows[number::files], labels=scenario.labels)
         everything.write(table, folder / "inbox" / f"{number}.parquet")
     return folder / "city.toml", folder / "inbox", write_key(folder / "key")
+
+
+@pytest.mark.parametrize(
+    ("side", "people", "steps"), [(100, 1_000, 3), (3, 1, 100_000)], ids=["wide", "long"]
+)
+def test_a_small_worker_is_enough(side: int, people: int, steps: int) -> None:
+    command = [sys.executable, "-m", "tests.spark_memory", *map(str, (side, people, steps))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < SMALL
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, running: Cluster) -> None:
