@@ -1,6 +1,6 @@
 """Bulk release on a standalone cluster, beside the local batch engine on the same work.
 
-DPHMM_BENCH_PEOPLE=1000000 goes on to a million people, which takes some minutes more and 4 GB of disk.
+DPHMM_BENCH_PEOPLE=1000000 goes on to a million people: some minutes more and 4 GB of disk.
 """
 
 from __future__ import annotations
