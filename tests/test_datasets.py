@@ -277,6 +277,10 @@ def test_a_damaged_member_of_a_zip_harms_no_other(
     content[place] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
     table, report = datasets.load_geolife(path)
+    if method == zipfile.ZIP_DEFLATED and not report.damaged:
+        # The bits after the end of a deflated stream mean nothing: the member is whole.
+        assert len(table) == sum(map(len, files))
+        return
     assert [place.file for place in report.damaged] == ["Data/000/Trajectory/1.plt"]
     others = table.filter(pl.col("person") != "000")
     assert len(others) == sum(len(row_list) for row_list in files[1:])
