@@ -296,13 +296,13 @@ def test_no_message_repeats_a_state(world, state):
 
 
 @contextmanager
-def capture():
+def capture(formatter=None):
     """The lines that the service logs, as they would be written."""
     lines = []
 
     class Handler(logging.Handler):
         def emit(self, record):
-            lines.append(JsonLines().format(record))
+            lines.append((formatter or JsonLines()).format(record))
 
     logger, handler = logging.getLogger("dphmm.service"), Handler()
     logger.addHandler(handler)
@@ -332,10 +332,12 @@ def test_a_fault_is_logged_without_its_text(world, monkeypatch):
         raise RuntimeError(MARKER)
 
     monkeypatch.setattr(world.store, "release_all", fail)
-    with capture() as lines:
+    with capture() as lines, capture(logging.Formatter()) as of_another_program:
         answer = world.release(1, 4)
     assert answer.status_code == 500
     assert MARKER not in answer.text + "".join(lines)
+    assert "RuntimeError" in of_another_program[0]
+    assert MARKER not in "".join(of_another_program)
     assert json.loads(lines[0])["fault"] == "RuntimeError"
     assert any("lanes.py" in place for place in json.loads(lines[0])["at"])
 

@@ -92,9 +92,11 @@ class Door:
                 await answer.refuse(408, "the body must come faster; send it again")
             except _GoneError:
                 return
-            except Exception:  # the door is the last one who can answer
-                # A traceback holds code, never values; the body is not logged.
-                log.exception("error", extra={"request": scope["state"]["request"]})
+            except Exception as fault:  # the door is the last one who can answer
+                # Its own words might quote what was sent; its kind and its place do not.
+                kind = type(fault)
+                told = (kind, Exception(kind.__name__), fault.__traceback__)
+                log.error("error", exc_info=told, extra={"request": scope["state"]["request"]})
                 answer = _Held()
                 await answer.refuse(500, "something went wrong here; it was logged")
         route = _route(scope)

@@ -123,9 +123,10 @@ def plain_faults() -> Iterator[None]:
     except Exception as fault:
         found = _OURS.search(str(fault))
         if found is None:
-            # Only the first line: what follows may show rows.
-            first = str(fault).strip().partition("\n")[0]
-            raise DphmmError(f"Spark must finish its work, got: {first}") from None
+            # Only Spark's name for it: its words may show rows.
+            named = re.match(r"\s*\[([A-Z0-9_.]+)\]", str(fault))
+            kind = named[1] if named else type(fault).__name__
+            raise DphmmError(f"Spark must finish its work, got {kind}; its log says more") from None
         over = _OVER.search(found[2])
         if over:
             spent, requested, remaining = map(Fraction, over.groups())
