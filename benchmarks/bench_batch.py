@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks import Figure
 from benchmarks.worlds import centre, distance_policy, exponent, lazy_grid
 from dphmm import Plan
-from dphmm.batch import Batch
+from dphmm.release.batch import Batch
 
 STATES = 1_369
 PEOPLE = 10_000

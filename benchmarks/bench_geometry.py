@@ -11,10 +11,10 @@ from scipy.spatial import ConvexHull
 
 from benchmarks import Figure
 from dphmm._types import IntArray
-from dphmm.hull import sensitivity_hull
-from dphmm.policy import PolicyGraph
-from dphmm.protection import degree_of_protection
-from dphmm.query import Query
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.protection import degree_of_protection
+from dphmm.policy.sensitivity import sensitivity_hull
 
 SIZES = (10_000, 100_000, 1_000_000)
 SIDE = 50

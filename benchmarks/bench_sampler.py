@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks import Figure
 from benchmarks.worlds import distance_policy, fastest, lazy_grid
 from dphmm import Mechanism, Query, SensitivityHull, sensitivity_hull
-from dphmm.randomness import KeyedRandomness, Randomness, SecureRandomness
+from dphmm.noise.randomness import KeyedRandomness, Randomness, SecureRandomness
 
 PART = 4_096
 DRAWS = 50_000

@@ -41,7 +41,7 @@ SERVER = """
 import sys
 from dphmm.service import ServiceSettings
 from dphmm.service.server import serve
-from dphmm.store import Store
+from dphmm.books import Store
 url, port, tick = sys.argv[1:]
 serve(Store.open(url), ServiceSettings(tick=float(tick), rate=0), port=int(port))
 """
@@ -67,8 +67,8 @@ def scenario_body() -> dict[str, Any]:
 
 def direct(folder: str) -> float:
     """Releases a second of `Store.release` in one thread of one process."""
-    from dphmm.store import Store
-    from dphmm.store.scenarios import packed, rules_of, unpacked
+    from dphmm.books import Store
+    from dphmm.books.scenarios import packed, rules_of, unpacked
 
     body = scenario_body()
     _, text = packed(body["scenario"], body["states"], body["transition"])
@@ -162,7 +162,7 @@ def watched(process: int, held: list[float], over: threading.Event) -> None:
 
 
 def run() -> list[Figure]:
-    from dphmm.store import SCOPES, Store, create_key, problems
+    from dphmm.books import SCOPES, Store, create_key, problems
 
     figures = []
     with tempfile.TemporaryDirectory(dir=ROOT) as folder:

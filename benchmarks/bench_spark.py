@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import Figure
-from dphmm.batch import Batch
 from dphmm.errors import require
+from dphmm.release.batch import Batch
 from dphmm.scenario import Scenario
 from tests.spark_cluster import cluster
 from tests.spark_worlds import KEY, city, everything, write_key

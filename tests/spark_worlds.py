@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from dphmm import MarkovModel
-from dphmm.learning import moves_within
-from dphmm.scenario import Journal, Policy, Releaser, Row, Scenario, Settings, States
+from dphmm.books.journal import Journal
+from dphmm.books.releasing import Releaser
+from dphmm.scenario import Policy, Row, Scenario, Settings, States
+from dphmm.scenario.learning import moves_within
 
 KEY = b"zqkey" + bytes(range(150, 177))
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm import Belief, MarkovModel, Mechanism, PolicyGraph, Query, sensitivity_hull
-from dphmm.advance import conditioned, conditioned_plainly
 from dphmm.kernels.distance import nearest_among, nearest_elsewhere
 from dphmm.kernels.edges import living
+from dphmm.release.advance import conditioned, conditioned_plainly
 from tests import paper
 
 # A posterior is a product of a thousand-term sum, a norm and an exponential: 1e-12 is four

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.accounting import constrained_epsilon
-from dphmm.adversary import (
+from dphmm.chain.belief import Belief
+from dphmm.chain.markov import MarkovModel
+from dphmm.cost import constrained_epsilon
+from dphmm.cost.adversary import (
     LocalRelease,
     attack,
     guarantee_against,
@@ -22,15 +24,14 @@ from dphmm.adversary import (
     private_score,
     suspect_probabilities,
 )
-from dphmm.belief import Belief
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.markov import MarkovModel
-from dphmm.mechanisms import Mechanism
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import SeededRandomness
-from dphmm.stream import Stream
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.randomness import SeededRandomness
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.release.stream import Stream
 from tests import geometry, paper
 
 QUERY = Query(paper.VALUES)

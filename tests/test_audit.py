@@ -40,11 +40,12 @@ from dphmm.audit.events import (
 from dphmm.audit.sampler import checked
 from dphmm.cli.program import program
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.mechanisms import Mechanism
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import SecureRandomness
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.randomness import SecureRandomness
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests import paper, scenarios
 
 EXAMPLE = running_example()

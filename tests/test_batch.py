@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm import ArgumentError, Belief, BudgetError, MarkovModel, Plan, PolicyGraph, Query, Stream
-from dphmm.batch import BLOCK, Batch
+from dphmm.release.batch import BLOCK, Batch
 from tests import paper
 
 KEY = bytes(range(32))

@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.accounting import constrained_epsilon
-from dphmm.blowfish import Blowfish, Secret, counting_query
+from dphmm.chain.markov import Belief, MarkovModel
+from dphmm.cost import constrained_epsilon
+from dphmm.cost.blowfish import Blowfish, Secret, counting_query
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.markov import Belief, MarkovModel
-from dphmm.policy import PolicyGraph
-from dphmm.protection import is_protectable, unprotected
-from dphmm.query import Query
-from dphmm.repair import protect
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.protection import is_protectable, unprotected
+from dphmm.policy.repair import protect
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests.paper import CATEGORIES, TRANSITION, VALUES
 
 # Figure 4 is not at hand; these rows have the answers that the appendix gives for them.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.boundary import boundary, planar_hull
+from dphmm.geometry.boundary import boundary, planar_hull
 from dphmm.kernels import planar
 from tests import geometry
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.markov import Belief, MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.markov import Belief, MarkovModel
 from tests import paper
 
 REL = 1e-9

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dphmm import datasets
 from dphmm.errors import ArgumentError
+from dphmm.tables import datasets
 
 
 @pytest.fixture(scope="module")

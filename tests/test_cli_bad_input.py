@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm import Stream
-from dphmm.scenario import Clock, Journal
+from dphmm.books.journal import Journal
+from dphmm.scenario import Clock
 from tests.scenarios import MARK, is_one_line, paper_scenario, run, trips, written
 
 SECRET = "7734.25"

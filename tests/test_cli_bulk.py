@@ -22,7 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm import MarkovModel
-from dphmm.scenario import Clock, Journal, Policy, Scenario, Settings, States, bulk, releasing
+from dphmm.books import bulk, releasing
+from dphmm.books.journal import Journal
+from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from tests.scenarios import FEWER, MARK, run, scenarios, trips, written
 
 PEOPLE = 24

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dphmm.scenario import Journal
+from dphmm.books.journal import Journal
 from tests.scenarios import run, trips, written
 
 PEOPLE = ("ann", "bob")

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm import Ledger
-from dphmm.scenario import Journal, Scenario
+from dphmm.books.journal import Journal
+from dphmm.scenario import Scenario
 from tests.scenarios import FEWER, LABELS, MARK, paper_scenario, run, scenarios, trips, written
 
 TRIPS = trips(("ann", 1, 2), ("bob", 1, 3), ("ann", 2, 4), ("ann", 4, 5), ("bob", 2, 5))

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm import datasets
 from dphmm.errors import ArgumentError, DataError
-from dphmm.geo import Grid, LocalPlane
+from dphmm.tables import datasets
+from dphmm.tables.geo import Grid, LocalPlane
 
 HEADER = [
     b"Geolife trajectory",

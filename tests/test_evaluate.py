@@ -21,7 +21,6 @@ from dphmm import (
     sensitivity_hull,
 )
 from dphmm.cli.program import program
-from dphmm.datasets import Trip
 from dphmm.evaluate import (
     POLICIES,
     Curves,
@@ -47,7 +46,8 @@ from dphmm.evaluate import (
 from dphmm.evaluate.experiments import MEASURES, measured
 from dphmm.evaluate.readers import at_hours, context_of
 from dphmm.evaluate.study import READERS, deal
-from dphmm.geo import Grid
+from dphmm.tables.datasets import Trip
+from dphmm.tables.geo import Grid
 
 EXACT = 1e-12
 MEDIAN = 1e-3

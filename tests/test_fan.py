@@ -15,12 +15,19 @@ from hypothesis import strategies as st
 
 from dphmm import kernels
 from dphmm.errors import GeometryError
-from dphmm.fan import _bernoulli_exp, _geometric, fan_of
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.mechanisms import Mechanism
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import SHORT, KeyedRandomness, Randomness, SecureRandomness, SeededRandomness
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.cones import _bernoulli_exp, _geometric, fan_of
+from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.randomness import (
+    SHORT,
+    KeyedRandomness,
+    Randomness,
+    SecureRandomness,
+    SeededRandomness,
+)
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
 
 KEY = bytes(range(32))
@@ -291,7 +298,7 @@ def test_a_generic_direction_on_a_side_is_refused(name, monkeypatch):
     def no_sides(matrix):
         return [[0] * len(matrix) for _ in matrix]
 
-    monkeypatch.setattr("dphmm.fan.adjugate", no_sides)
+    monkeypatch.setattr("dphmm.noise.cones.adjugate", no_sides)
     refused(body_of(name), "lies on a side")
 
 

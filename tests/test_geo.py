@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from dphmm.errors import ArgumentError, DataError
-from dphmm.geo import Grid, LocalPlane
+from dphmm.tables.geo import Grid, LocalPlane
 
 GEOD = Geod(ellps="WGS84")
 LATITUDES = [0.0, 1.35, 23.4, 39.9, 51.5, 60.0, 70.0, -33.9, -70.0]

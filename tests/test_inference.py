@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphmm.chain.markov import Belief, MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.markov import Belief, MarkovModel
 from tests import paper
 
 # Enumeration sums the same few hundred products in another order.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.lattice import (
+from dphmm.geometry.lattice import (
     adjugate,
     determinant,
     exact_product,

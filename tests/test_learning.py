@@ -21,7 +21,9 @@ from dphmm import (
     SensitivityHull,
     TimeVaryingModel,
 )
-from dphmm.learning import (
+from dphmm.noise.randomness import SeededRandomness
+from dphmm.scenario import PUBLIC_SOURCE
+from dphmm.scenario.learning import (
     Moves,
     _bounded,
     _counts,
@@ -30,8 +32,6 @@ from dphmm.learning import (
     learn_public,
     moves_within,
 )
-from dphmm.randomness import SeededRandomness
-from dphmm.scenario import PUBLIC_SOURCE
 from tests import paper
 from tests.scenarios import paper_scenario
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphmm.cost.ledger import Entry, Ledger
 from dphmm.errors import ArgumentError, BudgetError
-from dphmm.ledger import Entry, Ledger, as_epsilon
+from dphmm.geometry.exact import as_epsilon
 
 PRICES = st.fractions(Fraction(1, 1000), 10, max_denominator=1000)
 ENTRIES = st.lists(
@@ -129,26 +130,33 @@ def test_a_repr_counts_and_sums():
         (Fraction(2, 7), Fraction(2, 7)),
         (Decimal("0.1"), Fraction(1, 10)),
         (0.5, Fraction(1, 2)),
-        (0.1, Fraction(6553, 65536)),
-        (np.float64(0.1), Fraction(6553, 65536)),
+        (0.1, Fraction(1, 10)),
+        (np.float64(0.1), Fraction(1, 10)),
         (np.int64(2), Fraction(2)),
         (2.0**-16, Fraction(1, 65536)),
-        (1e305, Fraction(1e305)),
+        (1e305, Fraction(10**305)),
     ],
 )
-def test_an_epsilon_is_what_was_written_and_floats_round_down(given_as, used):
+def test_an_epsilon_is_what_was_written(given_as, used):
     assert as_epsilon(given_as) == used
     assert isinstance(as_epsilon(given_as), Fraction)
 
 
-@given(st.floats(2**-16, 1e300))
-def test_a_float_is_never_rounded_up(number):
-    used = as_epsilon(number)
-    assert 0 <= Fraction(number) - used < Fraction(1, 2**16)
+@given(st.floats(min_value=1e-300, max_value=1e300))
+def test_a_float_is_the_shortest_decimal_that_means_it(number):
+    assert as_epsilon(number) == as_epsilon(repr(number)) == as_epsilon(Decimal(repr(number)))
+    assert float(as_epsilon(number)) == number
+
+
+def test_floats_and_texts_of_a_limit_allow_the_same_number_of_releases():
+    ledger = Ledger(limit=0.3)
+    for time in range(3):
+        ledger.record(Entry(time, "place", as_epsilon("0.1")))
+    assert ledger.remaining == 0
 
 
 @pytest.mark.parametrize(
-    "bad", [0, -1, "0", "-1/2", 0.0, -0.5, 1e-6, float("nan"), inf, "nan", "inf", "one", None, True]
+    "bad", [0, -1, "0", "-1/2", 0.0, -0.5, float("nan"), inf, "nan", "inf", "one", None, True]
 )
 def test_an_epsilon_that_is_no_positive_number_is_refused(bad):
     with pytest.raises(ArgumentError, match="must be"):

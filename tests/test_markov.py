@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from dphmm import kernels
+from dphmm.chain.markov import Belief, MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.markov import Belief, MarkovModel
 from tests import paper
 
 REL = 1e-12

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dphmm.errors import ArgumentError
-from dphmm.fan import Fan, fan_of
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.mechanisms import BLOCK, MAX_SUMMED, Mechanism, body_for, lattice_vector
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import KeyedRandomness, SeededRandomness
-from dphmm.repair import protect
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.cones import Fan, fan_of
+from dphmm.noise.mechanism import BLOCK, MAX_SUMMED, Mechanism, body_for, lattice_vector
+from dphmm.noise.randomness import KeyedRandomness, SeededRandomness
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.repair import protect
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
 
 KEY = bytes(range(32))

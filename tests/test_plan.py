@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm import plan as plan_module
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.plan import Plan, location_set
-from dphmm.policy import PolicyGraph
-from dphmm.protection import exposed
-from dphmm.query import Query
-from dphmm.repair import protect
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.policy import plan as plan_module
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan, location_set
+from dphmm.policy.protection import exposed
+from dphmm.policy.repair import protect
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
 
 QUERY = Query(paper.VALUES)

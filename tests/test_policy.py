@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.markov import MarkovModel
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
 from tests import paper
 
 

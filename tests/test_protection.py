@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.policy import PolicyGraph
-from dphmm.protection import (
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.protection import (
     count_hidden,
     degree_of_protection,
     exposed,
     is_protectable,
     unprotected,
 )
-from dphmm.query import Query
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
 
 EXAMPLES = 40

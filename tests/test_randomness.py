@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dphmm.errors import ArgumentError
-from dphmm.randomness import (
+from dphmm.noise.randomness import (
     FIRST_WORDS,
     SHORT,
     KeyedRandomness,

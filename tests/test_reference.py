@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.markov import MarkovModel
-from dphmm.mechanisms import Mechanism
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import SeededRandomness
-from dphmm.reference import reference_knorm
-from dphmm.stream import Stream
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.randomness import SeededRandomness
+from dphmm.noise.reference import reference_knorm
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.release.stream import Stream
 from tests import paper
 
 QUERY = Query(paper.VALUES)

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.errors import ArgumentError, ExposureError, TooLargeError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.policy import PolicyGraph
-from dphmm.protection import degree_of_protection, exposed, is_protectable, unprotected
-from dphmm.query import Query
-from dphmm.repair import _best_in_plane, _best_of_all, _Repair, added_edges, protect
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
+from dphmm.policy.repair import _best_in_plane, _best_of_all, _Repair, added_edges, protect
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
 
 EXAMPLES = 40

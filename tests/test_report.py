@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dphmm.accounting import privacy_statement
-from dphmm.accounting.history import History
+from dphmm.cost import privacy_statement
+from dphmm.cost.history import History
 from dphmm.errors import ArgumentError
 from dphmm.report import TrackFacts, Truth, private_errors, scenario_page
 from dphmm.report.figures import sampled_links

@@ -17,25 +17,24 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dphmm import ArgumentError, DataError, MarkovModel, ScenarioError, TimeVaryingModel
+from dphmm.books.journal import Journal, Record
+from dphmm.geometry.exact import as_text
 from dphmm.scenario import (
     Clock,
-    Journal,
     Policy,
     Row,
     Scenario,
     Settings,
     States,
-    as_text,
     read_model,
     read_trips,
     whole_file,
     write_model,
 )
 from dphmm.scenario.checking import check_steps
-from dphmm.scenario.clock import Slots
 from dphmm.scenario.designing import find_epsilon, find_radius
-from dphmm.scenario.journal import Record
 from dphmm.scenario.settings import _KEYS
+from dphmm.tables.clock import Slots
 from tests import paper
 from tests.scenarios import LABELS, paper_scenario, scenarios
 

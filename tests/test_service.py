@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dphmm import ArgumentError, StoreError
+from dphmm.books import SCOPES, Store, create_key, list_keys, problems, revoke_key
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app
 from dphmm.service.door import until_tick
 from dphmm.service.server import JsonLines
-from dphmm.store import SCOPES, Store, create_key, list_keys, problems, revoke_key
 from tests.crash import paper_scenario
 from tests.crash.http import Http
 
@@ -484,7 +484,7 @@ def test_a_client_that_hangs_up_early_gets_nothing_and_changes_nothing(world):
 def test_a_client_that_hangs_up_late_finds_its_answer_again(world):
     """The answer was stored before the client was gone; asking again gives the same one."""
     store = world.store
-    from dphmm.store.scenarios import rules_of, unpacked
+    from dphmm.books.scenarios import rules_of, unpacked
 
     text = store.scenario(world.scenario, client="red")
     rules = rules_of(unpacked(text), name=world.scenario)

@@ -17,9 +17,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from dphmm.books import SCOPES, Store, create_key, problems
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app
-from dphmm.store import SCOPES, Store, create_key, problems
 from tests.crash import paper_scenario
 from tests.crash.http import Http
 

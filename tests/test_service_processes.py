@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from dphmm.store import SCOPES, Store, create_key, problems
+from dphmm.books import SCOPES, Store, create_key, problems
 from tests.crash import paper_scenario
 from tests.crash.postgres import running_server
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.mechanisms import Mechanism
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.shapes import enlarged
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.geometry.shapes import enlarged
+from dphmm.noise.mechanism import Mechanism
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
 
 POINT = 0.01  # the notes print whole percents

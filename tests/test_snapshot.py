@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError, BudgetError, DataError
-from dphmm.markov import MarkovModel
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.snapshot import EARLIER, restore, snapshot
-from dphmm.stream import Stream
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
+from dphmm.release.snapshot import EARLIER, restore, snapshot
+from dphmm.release.stream import Stream
 from tests import geometry, paper
 
 KEY = bytes(range(32))

@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dphmm import ArgumentError, BudgetError, DataError
+from dphmm.books.journal import Journal
 from dphmm.errors import MissingExtraError
-from dphmm.learning import Bounds, Moves, learn_public, moves_within, support_from_edges
-from dphmm.scenario import Clock, Journal, Row, Scenario, read_model
+from dphmm.scenario import Clock, Row, Scenario, read_model
+from dphmm.scenario.learning import Bounds, Moves, learn_public, moves_within, support_from_edges
 from dphmm.spark import bulk, sessions, tables
 from dphmm.spark import session as new_session
 from tests import scenarios

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dphmm import ArgumentError, BudgetError, StoreError, Stream
+from dphmm.books import Request, Rules, Store, exported, inspected, problems
+from dphmm.books.database import Postgres, Sqlite, connect
+from dphmm.books.schema import FIRST, VERSION, statements
 from dphmm.errors import NotFoundError
-from dphmm.store import Request, Rules, Store, exported, inspected, problems
-from dphmm.store.database import Postgres, Sqlite, connect
-from dphmm.store.schema import FIRST, VERSION, statements
 from tests.crash import world
 from tests.crash.postgres import running_server
 
@@ -165,7 +165,7 @@ def test_a_wrong_state_is_refused_without_a_trace_of_it(store):
 
 def test_what_is_stored_is_a_function_of_the_answers_alone(url, tmp_path, monkeypatch):
     """Different true states that happen to draw the same answers leave the same rows."""
-    monkeypatch.setattr("dphmm.mechanisms.Mechanism.sample", lambda *_: np.array([2, 1]))
+    monkeypatch.setattr("dphmm.noise.mechanism.Mechanism.sample", lambda *_: np.array([2, 1]))
     tables = ("scenarios", "people", "streams", "releases", "ledger", "tombstones", "keys")
     held = []
     for place, states in ((url, (2, 4, 4)), (str(tmp_path / "second.db"), (1, 3, 5))):
@@ -355,7 +355,7 @@ def test_verify_sees_every_kind_of_damage(url, damage):
 def test_an_error_in_the_middle_of_a_release_leaves_nothing(url, monkeypatch):
     store, rules = Store.open(url), world.rules()
     store.release(rules, "anna", 1, 4)
-    monkeypatch.setattr("dphmm.store.store.write_entry", lambda *_: 1 / 0)
+    monkeypatch.setattr("dphmm.books.store.write_entry", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         store.release(rules, "anna", 2, 4)
     monkeypatch.undo()
@@ -495,7 +495,7 @@ def test_an_error_never_shows_the_password_of_the_address():
 
 
 def test_the_memory_of_streams_is_bounded(store, monkeypatch):
-    monkeypatch.setattr("dphmm.store.store.REMEMBERED_STATES", 3 * world.QUERY.n_states)
+    monkeypatch.setattr("dphmm.books.store.REMEMBERED_STATES", 3 * world.QUERY.n_states)
     for person in range(8):
         store.release(world.rules(), f"person{person}", 1, 4)
     assert len(store._streams) == 3

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from dphmm import MarkovModel
+from dphmm.books import Store, list_keys
 from dphmm.cli.release import command as release_command
 from dphmm.cli.store import command
 from dphmm.errors import BudgetError, DataError, NotFoundError, StoreError
 from dphmm.scenario import write_model
-from dphmm.store import Store, list_keys
 from tests.crash import paper_scenario, world
 
 

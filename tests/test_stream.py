@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dphmm.chains import TimeVaryingModel
+from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.markov import MarkovModel
+from dphmm.cost.ledger import Ledger
 from dphmm.errors import ArgumentError, BudgetError, DphmmError, ExposureError
-from dphmm.ledger import Ledger
-from dphmm.markov import MarkovModel
-from dphmm.mechanisms import Mechanism
-from dphmm.plan import Plan
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import KeyedRandomness, Randomness
-from dphmm.snapshot import snapshot
-from dphmm.stream import Stream
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.randomness import KeyedRandomness, Randomness
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
+from dphmm.release.snapshot import snapshot
+from dphmm.release.stream import Stream
 from tests import geometry, paper
 
 KEY = bytes(range(32))

@@ -14,8 +14,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
 from tests import paper
 
 sync_api = pytest.importorskip("playwright.sync_api")

@@ -21,11 +21,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError, DphmmError
-from dphmm.hull import sensitivity_hull
-from dphmm.markov import MarkovModel
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.scenario import Policy, Scenario, Settings, States
 from dphmm.scenario.checking import check_steps
 from dphmm.studio import files, guard, reading, simulate, worlds

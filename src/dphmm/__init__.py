@@ -1,6 +1,9 @@
 """Private release of what a Markov chain is doing, under a policy drawn as a graph."""
 
-from dphmm.accounting import (
+from dphmm.chain.belief import Belief
+from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.markov import MarkovModel
+from dphmm.cost import (
     PrivacyStatement,
     compose,
     constrained_epsilon,
@@ -9,9 +12,7 @@ from dphmm.accounting import (
     sequence_epsilon,
     window_epsilon,
 )
-from dphmm.batch import Batch, BatchRelease
-from dphmm.belief import Belief
-from dphmm.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.cost.ledger import Entry, Ledger
 from dphmm.errors import (
     ArgumentError,
     BudgetError,
@@ -25,18 +26,19 @@ from dphmm.errors import (
     StoreError,
     TooLargeError,
 )
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.ledger import Entry, Ledger, as_epsilon
-from dphmm.markov import MarkovModel
-from dphmm.mechanisms import Mechanism
-from dphmm.plan import Plan
-from dphmm.policy import PolicyGraph
-from dphmm.protection import degree_of_protection, exposed, is_protectable, unprotected
-from dphmm.query import Query
-from dphmm.repair import added_edges, protect
-from dphmm.shapes import enlarged
-from dphmm.snapshot import restore, snapshot
-from dphmm.stream import Release, Stream
+from dphmm.geometry.exact import as_epsilon
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.geometry.shapes import enlarged
+from dphmm.noise.mechanism import Mechanism
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
+from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
+from dphmm.policy.repair import added_edges, protect
+from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.release.batch import Batch, BatchRelease
+from dphmm.release.snapshot import restore, snapshot
+from dphmm.release.stream import Release, Stream
 
 __version__ = "0.1.0"
 

@@ -16,18 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
-from dphmm.datasets import synthetic_city
-from dphmm.datasets.city import City
+from dphmm.books.journal import Journal
+from dphmm.books.releasing import Answer, Releaser
 from dphmm.errors import ArgumentError, DataError
-from dphmm.learning import Moves, learn_public, moves_within
+from dphmm.geometry.exact import as_text
 from dphmm.report import PrivateErrors, TrackFacts, private_errors, read_truth, scenario_page
-from dphmm.scenario import Clock, Journal, Policy, Releaser, Scenario, Settings, States
+from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from dphmm.scenario.checking import Step, check_steps
-from dphmm.scenario.files import write_whole
+from dphmm.scenario.learning import Moves, learn_public, moves_within
 from dphmm.scenario.released import read_releases
-from dphmm.scenario.releasing import Answer
-from dphmm.scenario.settings import as_text
-from dphmm.scenario.trips import read_trips
+from dphmm.tables.datasets import synthetic_city
+from dphmm.tables.datasets.city import City
+from dphmm.tables.files import write_whole
+from dphmm.tables.trips import read_trips
 
 __all__ = ["Demo", "run_demo"]
 

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dphmm.store import SCOPES, Store, create_key, problems
+from dphmm.books import SCOPES, Store, create_key, problems
 from tests.crash import paper_scenario
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,11 +11,11 @@ import os
 import socket
 import sys
 
+from dphmm.books import Store
+from dphmm.books.database import Sqlite
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app  # noqa: F401  loaded before the forks
 from dphmm.service.server import serve
-from dphmm.store import Store
-from dphmm.store.database import Sqlite
 from tests.crash import world
 
 SETTINGS = ServiceSettings(tick=0, rate=0, threads=4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dphmm import MarkovModel, Plan, PolicyGraph, Query, Stream
-from dphmm.store import Rules
+from dphmm.books import Rules
 from tests import paper
 
 MODEL = MarkovModel(paper.TRANSITION)

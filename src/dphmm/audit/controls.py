@@ -15,13 +15,13 @@ from dphmm.audit.checks import LEAST_MISS, Finding, Test, law_miss, lower, ratio
 from dphmm.audit.events import Cells, Cones, fine_events
 from dphmm.audit.running import DRAWS, FALSE_ALARM, OFF, PILOT, Audit, audit
 from dphmm.audit.sampler import Answers, MechanismSampler, Sampler, checked
-from dphmm.fan import Fan, fan_of
-from dphmm.hull import sensitivity_hull
-from dphmm.mechanisms import Mechanism, body_for
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import FIRST_WORDS, WORD, SecureRandomness, SeededRandomness
-from dphmm.reference import reference_knorm
+from dphmm.geometry.query import Query
+from dphmm.noise.cones import Fan, fan_of
+from dphmm.noise.mechanism import Mechanism, body_for
+from dphmm.noise.randomness import FIRST_WORDS, WORD, SecureRandomness, SeededRandomness
+from dphmm.noise.reference import reference_knorm
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.sensitivity import sensitivity_hull
 
 __all__ = ["CONTROLS", "Control", "Subject", "controls", "running_example", "sampler_of"]
 

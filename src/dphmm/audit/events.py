@@ -17,9 +17,9 @@ import numpy as np
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.audit.sampler import Answers, Checked
-from dphmm.fan import MAX_SUMMED, Cone, Fan, fan_of
-from dphmm.hull import SensitivityHull
-from dphmm.lattice import exact_product, hermite
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.lattice import exact_product, hermite
+from dphmm.noise.cones import MAX_SUMMED, Cone, Fan, fan_of
 
 __all__ = ["Cells", "Cones", "Event", "chosen_edges", "fine_events", "ratio_events"]
 

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphmm._types import IntArray
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull
-from dphmm.ledger import as_epsilon
-from dphmm.mechanisms import Mechanism
-from dphmm.query import Exact
-from dphmm.randomness import Randomness
+from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.randomness import Randomness
 
 __all__ = ["Answers", "MechanismSampler", "Sampler", "checked", "drawn", "load"]
 

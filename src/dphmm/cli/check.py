@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from dphmm.cli.common import json_option, print_json, progress
+from dphmm.geometry.exact import as_text
 from dphmm.scenario.checking import Step, check_steps, guarantee
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import as_text
 
 __all__ = ["command"]
 

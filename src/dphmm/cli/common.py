@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from dphmm.errors import require
-from dphmm.scenario.keys import read_key
+from dphmm.tables.keys import read_key
 
 __all__ = [
     "column_option",

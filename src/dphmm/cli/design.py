@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from dphmm.cli.common import json_option, print_json
+from dphmm.geometry.exact import as_text
 from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import as_text
 
 __all__ = ["command"]
 

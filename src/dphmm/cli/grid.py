@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from dphmm import datasets
 from dphmm.cli.common import json_option, print_json
 from dphmm.errors import DataError
-from dphmm.geo import Grid, LocalPlane
-from dphmm.ledger import as_epsilon
-from dphmm.scenario.clock import Clock
-from dphmm.scenario.files import write_whole
+from dphmm.geometry.exact import as_epsilon
 from dphmm.scenario.settings import Policy, Settings
-from dphmm.scenario.states import States
+from dphmm.tables import datasets
+from dphmm.tables.clock import Clock
+from dphmm.tables.files import write_whole
+from dphmm.tables.geo import Grid, LocalPlane
+from dphmm.tables.states import States
 
 __all__ = ["command"]
 

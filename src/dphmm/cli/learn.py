@@ -15,7 +15,7 @@ from dphmm.cli.common import (
     progress,
     spark_session,
 )
-from dphmm.learning import (
+from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
     learn_private,
@@ -23,12 +23,12 @@ from dphmm.learning import (
     moves_within,
     support_from_edges,
 )
-from dphmm.scenario.clock import Clock
 from dphmm.scenario.models import LearnedModel, write_model
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario, read_edges
-from dphmm.scenario.states import States
-from dphmm.scenario.trips import read_trips
+from dphmm.tables.clock import Clock
+from dphmm.tables.states import States
+from dphmm.tables.trips import read_trips
 
 __all__ = ["command"]
 

@@ -14,6 +14,10 @@ from typing import Any, BinaryIO
 
 import click
 
+from dphmm.books import Store
+from dphmm.books.journal import Journal
+from dphmm.books.releasing import Answer, Releaser
+from dphmm.books.store_releasing import StoreReleaser
 from dphmm.cli.common import (
     column_option,
     columns_from,
@@ -26,14 +30,10 @@ from dphmm.cli.common import (
     spark_session,
 )
 from dphmm.errors import DataError
-from dphmm.scenario.files import csv_text, whole_file
-from dphmm.scenario.journal import Journal
-from dphmm.scenario.releasing import Answer, Releaser
+from dphmm.geometry.exact import as_text
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import as_text
-from dphmm.scenario.trips import Row, read_trips
-from dphmm.store import Store
-from dphmm.store.releasing import StoreReleaser
+from dphmm.tables.files import csv_text, whole_file
+from dphmm.tables.trips import Row, read_trips
 
 __all__ = ["command"]
 

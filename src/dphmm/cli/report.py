@@ -9,11 +9,11 @@ import click
 
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.errors import DataError
+from dphmm.geometry.exact import as_text
 from dphmm.report import TrackFacts, private_errors, read_truth, scenario_page
-from dphmm.scenario.files import write_whole
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import as_text
+from dphmm.tables.files import write_whole
 
 __all__ = ["command"]
 

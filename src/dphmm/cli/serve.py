@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from dphmm.books import SCOPES, Store, create_key, list_keys
 from dphmm.cli.common import read_key
 from dphmm.errors import require
 from dphmm.service import ServiceSettings
-from dphmm.store import SCOPES, Store, create_key, list_keys
 
 __all__ = ["command"]
 

@@ -7,10 +7,7 @@ from contextlib import ExitStack, closing
 
 import click
 
-from dphmm.cli.common import json_option, print_json, progress
-from dphmm.errors import ArgumentError
-from dphmm.scenario.files import whole_file
-from dphmm.store import (
+from dphmm.books import (
     SCOPES,
     Store,
     create_key,
@@ -20,6 +17,9 @@ from dphmm.store import (
     problems,
     revoke_key,
 )
+from dphmm.cli.common import json_option, print_json, progress
+from dphmm.errors import ArgumentError
+from dphmm.tables.files import whole_file
 
 __all__ = ["command"]
 

@@ -17,15 +17,15 @@ from typing import Protocol
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.metrics import distances, hidden_among, protected_state
 from dphmm.evaluate.workloads import LEARNED, MOVES, Workload
-from dphmm.markov import MarkovModel
-from dphmm.plan import Plan, location_set
-from dphmm.policy import PolicyGraph
-from dphmm.repair import RepairMethod
-from dphmm.scenario.files import whole_file
-from dphmm.stream import Stream
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan, location_set
+from dphmm.policy.repair import RepairMethod
+from dphmm.release.stream import Stream
+from dphmm.tables.files import whole_file
 
 __all__ = ["POLICIES", "Measurable", "Task", "measure", "measured", "run", "tasks_of"]
 

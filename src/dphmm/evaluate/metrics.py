@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.errors import ArgumentError
-from dphmm.hull import SensitivityHull
-from dphmm.query import Query
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
 
 __all__ = ["distances", "hidden_among", "moving_average", "protected_state", "spatial_median"]
 

@@ -14,13 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.belief import Belief
-from dphmm.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.belief import Belief
+from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.metrics import spatial_median, visits
 from dphmm.evaluate.workloads import counted
-from dphmm.geo import Grid
-from dphmm.markov import Chain, MarkovModel
+from dphmm.tables.geo import Grid
 
 __all__ = [
     "ESTIMATES",

@@ -14,8 +14,7 @@ from itertools import product
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.chains import SecondOrderModel
-from dphmm.datasets import Trip, cut_trips
+from dphmm.chain.chains import SecondOrderModel
 from dphmm.evaluate.metrics import distances
 from dphmm.evaluate.readers import (
     ESTIMATES,
@@ -31,9 +30,10 @@ from dphmm.evaluate.readers import (
     second_order,
 )
 from dphmm.evaluate.workloads import Workload
-from dphmm.plan import Plan
-from dphmm.policy import PolicyGraph
-from dphmm.stream import Stream
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
+from dphmm.release.stream import Stream
+from dphmm.tables.datasets import Trip, cut_trips
 
 __all__ = ["READERS", "Fold", "folds_of", "ratios"]
 

@@ -13,13 +13,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from dphmm import datasets
 from dphmm._types import FloatArray, IntArray
-from dphmm.datasets import Trip
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError, DataError
-from dphmm.geo import Grid, LocalPlane
-from dphmm.markov import MarkovModel
-from dphmm.query import Query
+from dphmm.geometry.query import Query
+from dphmm.tables import datasets
+from dphmm.tables.datasets import Trip
+from dphmm.tables.geo import Grid, LocalPlane
 
 __all__ = ["LEARNED", "MOVES", "Workload", "load_workload"]
 

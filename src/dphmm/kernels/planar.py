@@ -1,7 +1,7 @@
 """Exact geometry of integer points in the plane.
 
 Coordinates must differ by less than 2**31, so that a cross product of two differences fits
-64 bits; `dphmm.boundary` sends anything larger to Python integers.
+64 bits; `dphmm.geometry.boundary` sends anything larger to Python integers.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from math import exp
 import numpy as np
 
 from dphmm._types import FloatArray
-from dphmm.accounting import PrivacyStatement, privacy_statement
-from dphmm.accounting.history import History
-from dphmm.belief import Belief
-from dphmm.hull import SensitivityHull
+from dphmm.chain.belief import Belief
+from dphmm.cost import PrivacyStatement, privacy_statement
+from dphmm.cost.history import History
+from dphmm.geometry.exact import as_text
+from dphmm.geometry.hull import SensitivityHull
 from dphmm.scenario.released import Track
-from dphmm.scenario.settings import as_text
 
 __all__ = ["TrackFacts", "cannot_learn", "mean_distance"]
 

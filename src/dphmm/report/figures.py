@@ -11,11 +11,11 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.boundary import planar_hull
-from dphmm.hull import SensitivityHull
-from dphmm.plan import Protected
-from dphmm.policy import PolicyGraph
-from dphmm.protection import degree_of_protection
+from dphmm.geometry.boundary import planar_hull
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Protected
+from dphmm.policy.protection import degree_of_protection
 from dphmm.report.svg import Curve, Frame, curves, drawing, tag
 from dphmm.scenario.scenario import Scenario
 

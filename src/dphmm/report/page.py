@@ -16,14 +16,14 @@ import numpy as np
 
 from dphmm import __version__
 from dphmm.errors import ArgumentError
-from dphmm.plan import Protected
+from dphmm.geometry.exact import as_text
+from dphmm.policy.plan import Protected
 from dphmm.report.facts import TrackFacts, cannot_learn
 from dphmm.report.figures import Drawn, Layer, count_links, legend
 from dphmm.report.private import Truth, private_errors
 from dphmm.report.svg import Curve, curves
 from dphmm.scenario.checking import Step, check_steps
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import as_text
 
 __all__ = ["scenario_page"]
 

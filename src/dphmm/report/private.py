@@ -12,7 +12,7 @@ from dphmm._types import FloatArray
 from dphmm.errors import DataError
 from dphmm.report.facts import TrackFacts
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.trips import read_trips
+from dphmm.tables.trips import read_trips
 
 __all__ = ["PrivateErrors", "Truth", "private_errors", "read_truth"]
 

@@ -23,7 +23,7 @@ from dphmm.evaluate.experiments import POLICIES, Task, measured
 from dphmm.evaluate.study import READERS, Fold, ratios
 from dphmm.evaluate.workloads import LEARNED, MOVES, Workload
 from dphmm.report import plots
-from dphmm.scenario.files import write_whole
+from dphmm.tables.files import write_whole
 
 __all__ = ["Reproduction"]
 

@@ -9,10 +9,10 @@ from math import sqrt
 
 import numpy as np
 
-from dphmm.plan import Plan, Protected, location_set
-from dphmm.protection import degree_of_protection, exposed
+from dphmm.geometry.exact import as_text
+from dphmm.policy.plan import Plan, Protected, location_set
+from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import as_text
 
 __all__ = ["Step", "check_steps", "guarantee", "possible_steps"]
 

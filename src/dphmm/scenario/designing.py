@@ -15,10 +15,10 @@ from math import ceil, inf, sqrt
 import numpy as np
 
 from dphmm.errors import ArgumentError
-from dphmm.plan import Plan
-from dphmm.policy import PolicyGraph
-from dphmm.protection import degree_of_protection
-from dphmm.query import Exact, exact
+from dphmm.geometry.exact import Exact, exact
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
+from dphmm.policy.protection import degree_of_protection
 from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
 

@@ -17,10 +17,10 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from dphmm.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.errors import ArgumentError, DataError
-from dphmm.markov import Chain, MarkovModel
-from dphmm.scenario.files import write_whole
+from dphmm.tables.files import write_whole
 
 __all__ = ["PUBLIC_SOURCE", "LearnedModel", "read_model", "write_model"]
 

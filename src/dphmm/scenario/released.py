@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
+from dphmm.cost.ledger import Ledger
 from dphmm.errors import DataError
-from dphmm.ledger import Ledger
-from dphmm.plan import Protected
-from dphmm.scenario.clock import Slots
+from dphmm.policy.plan import Protected
+from dphmm.release.stream import Release, Stream
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.trips import Record, read_records
-from dphmm.stream import Release, Stream
+from dphmm.tables.clock import Slots
+from dphmm.tables.trips import Record, read_records
 
 __all__ = ["Track", "read_releases"]
 

@@ -13,20 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm.belief import Belief
-from dphmm.chains import TimeVaryingModel
+from dphmm.chain.belief import Belief
+from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.cost.ledger import Ledger
 from dphmm.errors import ArgumentError, DataError, ScenarioError
-from dphmm.ledger import Ledger
-from dphmm.markov import Chain, MarkovModel
-from dphmm.plan import Plan
-from dphmm.policy import PolicyGraph
-from dphmm.query import Query
-from dphmm.randomness import encoded
-from dphmm.scenario.files import csv_text, read_text, write_whole
+from dphmm.geometry.exact import as_text
+from dphmm.geometry.query import Query
+from dphmm.noise.randomness import encoded
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
+from dphmm.release.stream import Stream
 from dphmm.scenario.models import read_model, write_model
-from dphmm.scenario.settings import Settings, as_text
-from dphmm.scenario.states import States
-from dphmm.stream import Stream
+from dphmm.scenario.settings import Settings
+from dphmm.tables.files import csv_text, read_text, write_whole
+from dphmm.tables.states import States
 
 __all__ = ["Scenario"]
 

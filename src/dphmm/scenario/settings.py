@@ -9,17 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError
-from dphmm.ledger import as_epsilon
-from dphmm.query import exact
-from dphmm.scenario.clock import Clock
-from dphmm.scenario.files import read_text
+from dphmm.geometry.exact import as_epsilon, as_text, exact
+from dphmm.tables.clock import Clock
+from dphmm.tables.files import read_text
 
-__all__ = ["Policy", "Settings", "as_text"]
+__all__ = ["Policy", "Settings"]
 
 REPAIRS = ("nearest", "min_area", "min_error", "optimal", "none")
 Number: TypeAlias = int | Decimal | str
@@ -110,27 +108,6 @@ class Settings:
             lines += ["", "[start]"]
             lines += [f"{_text(label)} = {value!r}" for label, value in self.start.items()]
         return "\n".join(lines) + "\n"
-
-
-@lru_cache(maxsize=256)
-def as_text(number: Fraction) -> str:
-    """A rational number as it would be written: a decimal if it has one, else a quotient.
-
-    >>> as_text(Fraction(1, 10)), as_text(Fraction(3)), as_text(Fraction(1, 3))
-    ('0.1', '3', '1/3')
-    """
-    rest, places = number.denominator, 0
-    for factor in (2, 5):
-        power = 0
-        while rest % factor == 0:
-            rest //= factor
-            power += 1
-        places = max(places, power)
-    if rest != 1 or places > 30:
-        return str(number)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    sign = "-" if number < 0 else ""
-    return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
 def _value(value: object) -> str:

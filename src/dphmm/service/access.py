@@ -6,11 +6,11 @@ import hmac
 import time
 from dataclasses import dataclass
 
+from dphmm.books import Key, Store, find_key
+from dphmm.books.keys import digest_of
 from dphmm.errors import DphmmError
 from dphmm.service.limits import Buckets
 from dphmm.service.settings import ServiceSettings
-from dphmm.store import Key, Store, find_key
-from dphmm.store.keys import digest_of
 
 __all__ = ["Access", "RefusedError"]
 

@@ -14,6 +14,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dphmm import __version__
+from dphmm.books import Key, Store
 from dphmm.errors import BudgetError, DphmmError, NotFoundError, StoreError
 from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
@@ -23,7 +24,6 @@ from dphmm.service.lanes import Lanes, Pool
 from dphmm.service.metrics import Metrics
 from dphmm.service.page import api_page
 from dphmm.service.settings import ServiceSettings
-from dphmm.store import Key, Store
 
 __all__ = ["create_app"]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
-from dphmm.store.store import LATEST_TIME
+from dphmm.books.store import LATEST_TIME
 
 PRICE = r"^[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?$"
 Epsilon = Annotated[

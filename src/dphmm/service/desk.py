@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from dphmm.accounting import Bracket, History, PrivacyStatement, privacy_statement
+from dphmm.books import Answer, Request, Rules, Store
+from dphmm.books.scenarios import packed, rules_of, unpacked
+from dphmm.cost import Bracket, History, PrivacyStatement, privacy_statement
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
+from dphmm.release.stream import Release, Stream
 from dphmm.scenario import Scenario
 from dphmm.service.bodies import NewRelease, NewScenario, NewStream
 from dphmm.service.settings import ServiceSettings
-from dphmm.store import Answer, Request, Rules, Store
-from dphmm.store.scenarios import packed, rules_of, unpacked
-from dphmm.stream import Release, Stream
 
 __all__ = ["Desk"]
 

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 from starlette.requests import Request
 
+from dphmm.books import Key
 from dphmm.errors import DphmmError
 from dphmm.service.access import Access, RefusedError
 from dphmm.service.metrics import Metrics
 from dphmm.service.settings import ServiceSettings
-from dphmm.store import Key
 
 __all__ = ["Door", "log"]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from dphmm.books import Answer, Request, Store
 from dphmm.service.access import RefusedError
 from dphmm.service.settings import ServiceSettings
-from dphmm.store import Answer, Request, Store
 
 __all__ = ["Lanes", "Pool"]
 

@@ -10,9 +10,9 @@ import time
 from types import FrameType
 from typing import Any
 
+from dphmm.books import Store
 from dphmm.errors import require
 from dphmm.service.settings import ServiceSettings
-from dphmm.store import Store
 
 __all__ = ["serve"]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from dphmm import learning
 from dphmm._types import IntArray
 from dphmm.errors import DataError, require
-from dphmm.query import Exact
-from dphmm.scenario.clock import Clock
+from dphmm.geometry.exact import Exact
+from dphmm.scenario import learning
 from dphmm.scenario.models import LearnedModel
-from dphmm.scenario.states import States
 from dphmm.spark.sessions import check_encrypted, plain_faults
 from dphmm.spark.tables import located
+from dphmm.tables.clock import Clock
+from dphmm.tables.states import States
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def learn_public(
     columns: Mapping[str, str] | None = None,
     name: str = "table",
 ) -> LearnedModel:
-    """The chain of raw counts, as `dphmm.learning.learn_public` gives it.
+    """The chain of raw counts, as `dphmm.scenario.learning.learn_public` gives it.
 
     A second row of a person in one step of the clock is left out.
     """
@@ -61,7 +61,7 @@ def learn_private(
     columns: Mapping[str, str] | None = None,
     name: str = "table",
 ) -> LearnedModel:
-    """The chain of noisy counts, as `dphmm.learning.learn_private` gives it.
+    """The chain of noisy counts, as `dphmm.scenario.learning.learn_private` gives it.
 
     Each person is cut to `max_moves` where their rows meet; noise is drawn once, on the driver.
     """

@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
-from dphmm.batch import Batch
-from dphmm.belief import Belief
+from dphmm.books.releasing import LONGEST_GAP
+from dphmm.chain.belief import Belief
+from dphmm.cost.ledger import Ledger
 from dphmm.errors import DataError
-from dphmm.ledger import Ledger
-from dphmm.scenario.releasing import LONGEST_GAP
+from dphmm.release.batch import Batch
 from dphmm.scenario.scenario import Scenario
 from dphmm.spark.sessions import over_budget
 

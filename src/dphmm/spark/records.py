@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._types import IntArray, ObjectArray
-from dphmm.belief import Belief
+from dphmm.chain.belief import Belief
 from dphmm.errors import DataError, require
+from dphmm.geometry.exact import as_text
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import as_text
 from dphmm.spark.people import Answers, Standing
 
 if TYPE_CHECKING:

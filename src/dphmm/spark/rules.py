@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import require
-from dphmm.fan import fan_of
-from dphmm.scenario.keys import read_key
+from dphmm.noise.cones import fan_of
 from dphmm.scenario.scenario import Scenario
+from dphmm.tables.keys import read_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

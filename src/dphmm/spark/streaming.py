@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._types import IntArray
+from dphmm.books.releasing import LONGEST_GAP
 from dphmm.errors import DataError, require
-from dphmm.scenario.releasing import LONGEST_GAP
 from dphmm.scenario.scenario import Scenario
 from dphmm.spark.people import Rows, Standing, dropped, release_alone, renewed
 from dphmm.spark.records import STANDING_SCHEMA, Tables, packed, unpacked

@@ -12,9 +12,9 @@ import numpy as np
 
 from dphmm._types import IntArray
 from dphmm.errors import DataError, require
-from dphmm.scenario.clock import Clock, Slots
-from dphmm.scenario.states import States
-from dphmm.scenario.trips import _columns
+from dphmm.tables.clock import Clock, Slots
+from dphmm.tables.states import States
+from dphmm.tables.trips import _columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

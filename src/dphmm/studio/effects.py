@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
-from dphmm.belief import Belief
+from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError, TooLargeError
-from dphmm.hull import SensitivityHull, sensitivity_hull
-from dphmm.mechanisms import Mechanism
-from dphmm.policy import PolicyGraph
-from dphmm.protection import degree_of_protection, exposed
-from dphmm.repair import RepairMethod, added_edges
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.noise.mechanism import Mechanism
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.protection import degree_of_protection, exposed
+from dphmm.policy.repair import RepairMethod, added_edges
+from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.studio.reading import Fields
 from dphmm.studio.worlds import World
 

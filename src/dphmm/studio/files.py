@@ -15,9 +15,10 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.markov import MarkovModel
-from dphmm.scenario import Policy, Scenario, Settings, States, as_text
+from dphmm.geometry.exact import as_text
+from dphmm.scenario import Policy, Scenario, Settings, States
 from dphmm.studio.effects import COUNTED_EDGES, count_pairs, read_epsilon, read_policy
 from dphmm.studio.reading import MAX_TEXT, Fields
 from dphmm.studio.simulate import read_limit, read_repair

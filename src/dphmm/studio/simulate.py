@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.belief import Belief
+from dphmm.chain.belief import Belief
 from dphmm.errors import BudgetError, MissingExtraError
-from dphmm.hull import sensitivity_hull
-from dphmm.policy import PolicyGraph
-from dphmm.protection import degree_of_protection, exposed
-from dphmm.scenario import as_text
-from dphmm.stream import Release, Stream
+from dphmm.geometry.exact import as_text
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.protection import degree_of_protection, exposed
+from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.release.stream import Release, Stream
 from dphmm.studio.effects import exact_number, read_belief, read_epsilon, read_policy
 from dphmm.studio.reading import Fields
 from dphmm.studio.worlds import World

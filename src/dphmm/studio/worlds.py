@@ -18,12 +18,12 @@ import numpy as np
 from scipy import sparse
 
 from dphmm._types import FloatArray
-from dphmm.datasets.city import synthetic_city
+from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.geo import Grid, LocalPlane
-from dphmm.markov import MarkovModel
-from dphmm.query import Query
+from dphmm.geometry.query import Query
 from dphmm.studio.reading import MAX_STATES, Fields
+from dphmm.tables.datasets.city import synthetic_city
+from dphmm.tables.geo import Grid, LocalPlane
 
 __all__ = ["Shelf", "World", "built_in"]
 

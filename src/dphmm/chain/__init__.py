@@ -1,0 +1,1 @@
+"""How states move: beliefs, inference, Markov models."""

@@ -1,0 +1,249 @@
+"""Chains that are more than one matrix: transitions that change with time, and memory of two steps.
+
+Both are used exactly like a `MarkovModel`: they say which model governs the step into each
+time, and filter, smoother, path, score, sample and `Stream` do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from dphmm._types import IntArray
+from dphmm.chain.belief import Belief
+from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.chain.stochastic import (
+    checked_sequences,
+    counted_moves,
+    frozen,
+    pattern,
+    probabilities_from_counts,
+)
+from dphmm.errors import ArgumentError
+
+__all__ = ["Schedule", "SecondOrderModel", "TimeVaryingModel"]
+
+Schedule: TypeAlias = "Callable[[int], int] | Sequence[int]"
+"""Which model governs the step into a time: a function, or a list that repeats for ever."""
+
+
+class TimeVaryingModel(Chain):
+    """Several models, one of which governs the step into each time.
+
+    Without a schedule the models take turns: with 24 of them and a step an hour, the step
+    into time t is governed by model t modulo 24.
+
+    >>> day = MarkovModel([[0.0, 1.0], [0.0, 1.0]])
+    >>> night = MarkovModel([[1.0, 0.0], [1.0, 0.0]])
+    >>> chain = TimeVaryingModel([night, day])
+    >>> chain.sample(4, rng=np.random.default_rng(0), start=0)
+    array([1, 0, 1, 0])
+    """
+
+    def __init__(self, models: Sequence[MarkovModel], schedule: Schedule | None = None) -> None:
+        self.models = tuple(models)
+        if not self.models or not all(isinstance(model, MarkovModel) for model in self.models):
+            raise ArgumentError("models must be one MarkovModel or more")
+        sizes = sorted({model.n_states for model in self.models})
+        if len(sizes) > 1:
+            raise ArgumentError(f"models must have the same states, got {sizes} of them")
+        self._schedule = _schedule(schedule, len(self.models))
+
+    def __repr__(self) -> str:
+        return f"TimeVaryingModel({self.n_states} states, {len(self.models)} models)"
+
+    @property
+    def n_states(self) -> int:
+        """How many states there are."""
+        return self.models[0].n_states
+
+    def at(self, time: int) -> MarkovModel:
+        """The model that governs the step into `time`."""
+        return self.models[_slot(self._schedule, time, len(self.models))]
+
+    @classmethod
+    def fit(
+        cls,
+        sequences: Iterable[ArrayLike],
+        *,
+        n_states: int,
+        n_models: int,
+        schedule: Schedule | None = None,
+        first_times: Sequence[int] | None = None,
+        smoothing: float = 0.0,
+        support: Any = None,
+    ) -> TimeVaryingModel:
+        """The models learned by counting each move for the time it leads into.
+
+        `first_times` says at which time each sequence begins, 0 if not given. Smoothing and
+        states that are never left are as in `MarkovModel.fit`, for each model by itself.
+
+        >>> chain = TimeVaryingModel.fit([[0, 1, 0, 1]], n_states=2, n_models=2)
+        >>> chain.at(1).transition.toarray()
+        array([[0., 1.],
+               [0., 1.]])
+        """
+        if n_models < 1:
+            raise ArgumentError(f"n_models must be at least 1, got {n_models!r}")
+        checked = checked_sequences(sequences, n_states)
+        begins = [0] * len(checked) if first_times is None else list(first_times)
+        if len(begins) != len(checked):
+            raise ArgumentError(f"first_times must have {len(checked)} times, got {len(begins)}")
+        chosen = _schedule(schedule, n_models)
+        parts: list[list[tuple[IntArray, IntArray]]] = [[] for _ in range(n_models)]
+        for begin, states in zip(begins, checked, strict=True):
+            times = range(begin + 1, begin + states.size)
+            slots = np.array([_slot(chosen, time, n_models) for time in times], dtype=np.int64)
+            for slot in np.unique(slots):
+                steps = np.flatnonzero(slots == slot)
+                parts[slot].append((states[steps], states[steps + 1]))
+        none = np.zeros(0, dtype=np.int64)
+        models = []
+        for part in parts:
+            sources = np.concatenate([none, *(source for source, _ in part)])
+            targets = np.concatenate([none, *(target for _, target in part)])
+            counts = counted_moves(sources, targets, n_states)
+            models.append(MarkovModel(probabilities_from_counts(counts, smoothing, support)))
+        return cls(models, schedule)
+
+
+def _schedule(schedule: Schedule | None, n_models: int) -> Schedule:
+    if schedule is None:
+        return tuple(range(n_models))
+    if callable(schedule):
+        return schedule
+    slots = tuple(int(slot) for slot in schedule)
+    if not slots:
+        raise ArgumentError("schedule must hold at least one number, got none")
+    for time in range(len(slots)):
+        _slot(slots, time, n_models)
+    return slots
+
+
+def _slot(schedule: Schedule, time: int, n_models: int) -> int:
+    slot = schedule(time) if callable(schedule) else schedule[time % len(schedule)]
+    if not 0 <= slot < n_models:
+        raise ArgumentError(
+            f"schedule must give a number from 0 to {n_models - 1}, got {slot!r} for time {time}"
+        )
+    return slot
+
+
+class SecondOrderModel(MarkovModel):
+    """A chain whose next step depends on its last two states, as a chain over pairs.
+
+    A state of this model is a pair (previous, current), one for each pair seen. `current`
+    gives each pair's second state, which lifts what is known about states to pairs:
+    `Query(values[model.current])`, `PolicyGraph.by_category(labels[model.current])`.
+
+    >>> model = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2)
+    >>> model.pairs.tolist()
+    [[0, 0], [0, 1], [1, 0]]
+    >>> model.transition.toarray()
+    array([[0., 1., 0.],
+           [0., 0., 1.],
+           [1., 0., 0.]])
+    """
+
+    def __init__(self, transition: Any, pairs: ArrayLike, n_base_states: int) -> None:
+        super().__init__(transition)
+        self.pairs: IntArray = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        self.n_base_states = n_base_states
+        if len(self.pairs) != self.n_states:
+            raise ArgumentError(f"pairs must have {self.n_states} rows, got {len(self.pairs)}")
+        if ((self.pairs < 0) | (self.pairs >= n_base_states)).any():
+            raise ArgumentError(f"pairs must hold states from 0 to {n_base_states - 1}")
+        keys = self._keys(self.pairs[:, 0], self.pairs[:, 1])
+        if (np.diff(keys) <= 0).any():
+            raise ArgumentError("pairs must be sorted and different")
+        sources = np.repeat(np.arange(self.n_states), np.diff(self.transition.indptr))
+        if (self.pairs[sources, 1] != self.pairs[self.transition.indices, 0]).any():
+            raise ArgumentError("transition must lead from (i, j) only to pairs (j, k)")
+        self.pairs.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return f"SecondOrderModel({self.n_base_states} states, {self.n_states} pairs)"
+
+    @property
+    def current(self) -> IntArray:
+        """The current state of each pair."""
+        return self.pairs[:, 1]
+
+    @classmethod
+    def fit(  # type: ignore[override]
+        cls, sequences: Iterable[ArrayLike], *, n_states: int, smoothing: float = 0.0
+    ) -> SecondOrderModel:
+        """The model learned by counting how pairs of states follow each other.
+
+        `smoothing` is added to every step from a pair (i, j) to a pair (j, k) that was seen
+        anywhere. A pair (i, j) that was never left stays put: it counts as moving to (j, j) once.
+        """
+        checked = [states for states in checked_sequences(sequences, n_states) if states.size > 1]
+        if not checked:
+            raise ArgumentError("sequences must hold at least one sequence of two states")
+        keyed = [states[:-1] * n_states + states[1:] for states in checked]
+        sources = np.concatenate([keys[:-1] for keys in keyed])
+        targets = np.concatenate([keys[1:] for keys in keyed])
+        keys = np.unique(np.concatenate(keyed))
+        ends = np.setdiff1d(keys, sources)
+        stay = (ends % n_states) * (n_states + 1)
+        sources = np.concatenate([sources, ends])
+        targets = np.concatenate([targets, stay])
+        keys = np.unique(np.concatenate([keys, stay]))
+        counts = counted_moves(
+            np.searchsorted(keys, sources), np.searchsorted(keys, targets), keys.size
+        )
+        pairs = np.stack([keys // n_states, keys % n_states], axis=1)
+        support = _followers(pairs, n_states) if smoothing else None
+        return cls(probabilities_from_counts(counts, smoothing, support), pairs, n_states)
+
+    def encode(self, sequence: ArrayLike) -> IntArray:
+        """The pairs that a sequence of states goes through, one fewer than the states.
+
+        A pair that this model does not have is an error that names its place.
+        """
+        states = checked_sequences([sequence], self.n_base_states)[0]
+        wanted = self._keys(states[:-1], states[1:])
+        known = self._keys(self.pairs[:, 0], self.pairs[:, 1])
+        places = np.minimum(np.searchsorted(known, wanted), known.size - 1)
+        wrong = known[places] != wanted
+        if wrong.any():
+            raise ArgumentError(
+                f"sequence must go through pairs that the model has; "
+                f"the step after position {int(np.argmax(wrong))} does not"
+            )
+        return np.asarray(places, dtype=np.int64)
+
+    def current_belief(self, belief: Belief) -> Belief:
+        """The belief over states that a belief over pairs means: each state's pairs together."""
+        if belief.n_states != self.n_states:
+            raise ArgumentError(f"belief must have {self.n_states} pairs, got {belief.n_states}")
+        return belief._moved(self._merging, pattern(self._merging) @ belief.possible)
+
+    @cached_property
+    def _merging(self) -> sparse.csr_array:
+        columns = np.arange(self.n_states)
+        ones = np.ones(self.n_states)
+        shape = (self.n_base_states, self.n_states)
+        return frozen(sparse.csr_array((ones, (self.current, columns)), shape=shape))
+
+    def _keys(self, previous: IntArray, current: IntArray) -> IntArray:
+        return previous * self.n_base_states + current
+
+    def _with(self, probabilities: Any) -> MarkovModel:
+        plain = super()._with(probabilities)
+        return SecondOrderModel(plain.transition, self.pairs, self.n_base_states)
+
+
+def _followers(pairs: IntArray, n_states: int) -> sparse.csr_array:
+    """Which pairs can follow which: (i, j) is followed by every (j, k)."""
+    order = np.arange(len(pairs))
+    ones = np.ones(len(pairs))
+    ends = sparse.csr_array((ones, (order, pairs[:, 1])), shape=(len(pairs), n_states))
+    begins = sparse.csr_array((ones, (pairs[:, 0], order)), shape=(n_states, len(pairs)))
+    return sparse.csr_array(ends @ begins)

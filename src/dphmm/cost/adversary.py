@@ -1,0 +1,348 @@
+"""What somebody else can infer from releases: other knowledge, attacks on tracks, leaky noise.
+
+Attacks use public things only: what was released, the noise, some model. How well an attack
+did needs the truth; what says so is named `private` and belongs to the owner of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm.chain.inference import checked_rows
+from dphmm.chain.markov import Belief, Chain, Observations, Start
+from dphmm.cost import Loss, constrained_epsilon
+from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism, lattice_vector
+from dphmm.noise.randomness import Randomness
+from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.policy.protection import unprotected
+from dphmm.policy.sensitivity import sensitivity_hull
+
+__all__ = [
+    "Attack",
+    "Inference",
+    "Knowledge",
+    "LocalRelease",
+    "PrivateScore",
+    "attack",
+    "guarantee_against",
+    "largest_gains",
+    "local_hull",
+    "private_identification_rate",
+    "private_score",
+    "suspect_probabilities",
+]
+
+
+# Other priors and possible sets
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What a release still guarantees against somebody with another possible set."""
+
+    case: str
+    """`same`, `I` (knows more than the model), `II` (knows less) or `other`."""
+    common: Mask
+    """The states that both hold possible; a guarantee can only be about these."""
+    epsilon: Loss
+    """The loss of the worst pair of common states: what holds in every case (appendix)."""
+    unprotected: IntArray
+    """The states that he holds possible and for which Definition 4.4 fails on his set."""
+
+
+def guarantee_against(
+    query: Query,
+    policy: PolicyGraph,
+    body: SensitivityHull,
+    epsilon: Exact,
+    *,
+    possible: ArrayLike,
+    known: ArrayLike,
+) -> Knowledge:
+    """What noise made for the states in `possible` hides from somebody who holds `known` possible.
+
+    The paper says that knowing more (Case I) does no harm while two states remain. It can:
+    here s2 was hidden by s4 and s5, and whoever rules these out tells s2 from s6.
+
+    >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
+    >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
+    >>> possible = [False, True, False, True, True, True]
+    >>> body = sensitivity_hull(query, policy, possible)
+    >>> less = guarantee_against(query, policy, body, 1, possible=possible,
+    ...     known=[False, True, False, False, False, True])
+    >>> less.case, less.epsilon, less.unprotected.tolist()
+    ('I', Fraction(5, 3), [1, 5])
+    """
+    ours = possible_mask(possible, query.n_states)
+    theirs = possible_mask(known, query.n_states)
+    common = ours & theirs
+    loss: Loss = Fraction(0)
+    if common.any():
+        loss = constrained_epsilon(query, body, epsilon, common)
+    if (ours == theirs).all():
+        case = "same"
+    elif (common == theirs).all():
+        case = "I"
+    else:
+        case = "II" if (common == ours).all() else "other"
+    return Knowledge(case, common, loss, unprotected(query, policy, theirs, hull=body))
+
+
+def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
+    """For each state the largest posterior over prior that any answer can bring.
+
+    Constrained adversarial privacy (appendix) asks that these stay below e^epsilon'. The best
+    answer for a state is its own: there every other state is less likely by e^(epsilon norm),
+    all at once. So the gain is 1 / sum_k p_k exp(-epsilon ||f(s) - f(k)||), and no search is
+    needed. One for a state that the prior rules out.
+
+    >>> query = Query([[0], [1], [2]])
+    >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1]]), Fraction(1))
+    >>> largest_gains(mechanism, [0.5, 0.5, 0.0]).round(3).tolist()
+    [1.462, 1.462, 1.0]
+    """
+    belief = Belief.known(prior, mechanism.query.n_states)
+    gains = np.ones(mechanism.query.n_states)
+    for state in np.flatnonzero(belief.possible).tolist():
+        likelihood = np.exp(mechanism.log_likelihood(mechanism.query.points[state]))
+        gains[state] = 1 / float(belief.probabilities @ likelihood)
+    return gains
+
+
+# Attacks on released tracks, with any model
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """What a reader of releases believes, given a model that may be wrong; all of it public."""
+
+    filtered: list[Belief]
+    """About each time, given the releases up to it."""
+    smoothed: list[Belief]
+    """About each time, given all releases."""
+    path: IntArray
+    """The most likely path."""
+    score: float
+    """The log-probability of the releases under the model."""
+
+
+def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:
+    """The beliefs and the most likely path of somebody who reads releases with a model.
+
+    `observations` are `stream.observations()`. The model and the start are the reader's own:
+    the true ones, poorer or richer ones, or wrong ones. A model under which the releases are
+    impossible is refused.
+
+    >>> from dphmm import MarkovModel
+    >>> walk = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
+    >>> seen = [[0.0, -2.0], [-2.0, 0.0]]
+    >>> attack(seen, model=walk, start=0).path.tolist()
+    [0, 1]
+    """
+    rows = checked_rows(observations, model.n_states)
+    if not _explains(model, rows, start):
+        raise ArgumentError("model must allow the releases, got one in which they are impossible")
+    return Attack(
+        filtered=model.filter(rows, start=start),
+        smoothed=model.smooth(rows, start=start),
+        path=model.decode(rows, start=start)[1],
+        score=model.score(rows, start=start),
+    )
+
+
+def _explains(model: Chain, rows: Sequence[FloatArray | None], start: Start) -> bool:
+    """Whether some path of the model can give the releases: a question about masks alone."""
+    possible = Belief.known(start, model.n_states).possible
+    for time, row in enumerate(rows, start=1):
+        possible = model.at(time).successors(possible)
+        if row is not None:
+            possible = possible & (row > -inf)
+        if not possible.any():
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Inference:
+    """How close one kind of inference came; private, since it compares with the truth."""
+
+    error: float
+    """The expected distance from the true answer, averaged over time, in the query's units."""
+    right: float
+    """The probability given to the true state, averaged over time; for a path, how often."""
+
+
+@dataclass(frozen=True)
+class PrivateScore:
+    """How well an attack did, against what the model alone knows; for the owner's eyes only."""
+
+    prior: Inference
+    filtered: Inference
+    smoothed: Inference
+    path: Inference
+    private: bool = True
+
+
+def private_score(
+    found: Attack, truth: ArrayLike, query: Query, *, model: Chain, start: Start
+) -> PrivateScore:
+    """Expected inference error and probability of being right, which only the owner can know.
+
+    `model` and `start` give the prior: what the same reader would believe without releases.
+    """
+    states = np.asarray(truth)
+    if states.shape != (len(found.filtered),) or states.dtype.kind not in "iu":
+        raise ArgumentError(f"truth must be one state for each of {len(found.filtered)} steps")
+    if len(states) and not (states.min() >= 0 and states.max() < query.n_states):
+        raise ArgumentError(f"truth must be among the {query.n_states} states")
+    silent = model.filter([None] * len(states), start=start)
+    # A path is a certain belief at each time.
+    path = [Belief.certain(int(state), query.n_states) for state in found.path]
+    return PrivateScore(
+        prior=_inference(silent, states, query),
+        filtered=_inference(found.filtered, states, query),
+        smoothed=_inference(found.smoothed, states, query),
+        path=_inference(path, states, query),
+    )
+
+
+def _inference(beliefs: Sequence[Belief], states: IntArray, query: Query) -> Inference:
+    errors, right = [], []
+    for belief, state in zip(beliefs, states.tolist(), strict=True):
+        distances = np.linalg.norm(query.values - query.values[state], axis=1)
+        errors.append(float(belief.probabilities @ distances))
+        right.append(float(belief.probabilities[state]))
+    return Inference(float(np.mean(errors)), float(np.mean(right)))
+
+
+def suspect_probabilities(
+    observations: Observations,
+    suspects: Sequence[tuple[Chain, Start]],
+    prior: ArrayLike | None = None,
+) -> FloatArray:
+    """How likely each suspect's model and start make it that a track is theirs; public.
+
+    `prior` is what was believed before, by default that all are as likely. A suspect whose
+    model cannot give the releases has probability zero.
+
+    >>> from dphmm import MarkovModel
+    >>> stays, moves = MarkovModel([[0.9, 0.1], [0.1, 0.9]]), MarkovModel([[0.1, 0.9], [0.9, 0.1]])
+    >>> seen = [[0.0, -9.0]] * 5
+    >>> suspect_probabilities(seen, [(stays, 0), (moves, 0)]).round(3).tolist()
+    [1.0, 0.0]
+    """
+    if not suspects:
+        raise ArgumentError("suspects must name at least one model, got none")
+    before = np.full(len(suspects), 1 / len(suspects))
+    if prior is not None:
+        before = Belief.from_probabilities(prior).probabilities
+        if before.shape != (len(suspects),):
+            raise ArgumentError(f"prior must have {len(suspects)} entries, got {before.shape}")
+    rows = checked_rows(observations, suspects[0][0].n_states)
+    with np.errstate(divide="ignore"):
+        scores = np.log(before)
+    for number, (model, start) in enumerate(suspects):
+        scores[number] += model.score(rows, start=start) if _explains(model, rows, start) else -inf
+    if scores.max() == -inf:
+        raise ArgumentError("suspects must include one whose model allows the releases")
+    weights = np.exp(scores - scores.max())
+    return np.asarray(weights / weights.sum())
+
+
+def private_identification_rate(
+    probabilities: Iterable[ArrayLike], owners: ArrayLike
+) -> tuple[float, float]:
+    """How often the most likely suspect is the owner, and how likely the owner is on average.
+
+    Private: it compares with the truth. Without releases both are one over the number of
+    suspects, if all were as likely before; that is what to compare with.
+
+    >>> private_identification_rate([[0.75, 0.25], [0.5, 0.5]], [0, 1])
+    (0.5, 0.625)
+    """
+    table = np.array([np.asarray(row, dtype=np.float64) for row in probabilities])
+    names = np.asarray(owners)
+    if table.ndim != 2 or names.shape != (len(table),) or names.dtype.kind not in "iu":
+        raise ArgumentError(f"owners must be one suspect for each of {len(table)} tracks")
+    if not (names.min() >= 0 and names.max() < table.shape[1]):
+        raise ArgumentError(f"owners must be among the {table.shape[1]} suspects")
+    guesses = table.argmax(axis=1)
+    given = table[np.arange(len(table)), names]
+    return float((guesses == names).mean()), float(given.mean())
+
+
+# The attack on LocalDP: noise shaped by the true state
+
+
+def local_hull(
+    query: Query, policy: PolicyGraph, state: int, possible: ArrayLike | None = None
+) -> SensitivityHull:
+    """The hull that LocalDP takes when this is the true state: only its neighbours count.
+
+    The definition in the appendix. Never release with it: the hull tells where one is.
+
+    >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
+    >>> path = PolicyGraph(6, [(3, 5), (5, 4)])
+    >>> [local_hull(query, path, state).rank for state in (3, 4, 5)]
+    [1, 1, 2]
+    """
+    mask = possible_mask(possible, query.n_states)
+    near = np.zeros(query.n_states, dtype=bool)
+    near[policy.neighbors(state)] = True
+    return sensitivity_hull(query, PolicyGraph.complete(query.n_states), near & mask)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRelease:
+    """A leaky mechanism, and the attack of the appendix on it.
+
+    `hulls` holds the body that is used in each possible state. For LocalDP they differ; for
+    our mechanism they are one, and the attack finds nothing.
+    """
+
+    query: Query
+    epsilon: Fraction
+    hulls: Mapping[int, SensitivityHull]
+
+    @classmethod
+    def local(
+        cls, query: Query, policy: PolicyGraph, epsilon: Exact, possible: ArrayLike
+    ) -> LocalRelease:
+        """LocalDP: each true state has its own hull."""
+        mask = possible_mask(possible, query.n_states)
+        hulls = {
+            state: local_hull(query, policy, state, mask) for state in np.flatnonzero(mask).tolist()
+        }
+        return cls(query, as_epsilon(epsilon), hulls)
+
+    @classmethod
+    def shared(
+        cls, query: Query, body: SensitivityHull, epsilon: Exact, possible: ArrayLike
+    ) -> LocalRelease:
+        """One hull for all: what a `Stream` does."""
+        mask = possible_mask(possible, query.n_states)
+        return cls(query, as_epsilon(epsilon), dict.fromkeys(np.flatnonzero(mask).tolist(), body))
+
+    def sample(self, state: int, randomness: Randomness | None = None) -> ObjectArray:
+        """A lattice answer, with the noise that the true state asks for."""
+        return Mechanism(self.query, self.hulls[state], self.epsilon).sample(state, randomness)
+
+    def candidates(self, answer: ArrayLike) -> list[int]:
+        """The states that could have given an answer: those whose own span it lies in."""
+        lattice = lattice_vector(answer)
+        return [
+            state
+            for state, hull in self.hulls.items()
+            if hull.lattice_norm(lattice - self.query.points[state]) < inf
+        ]

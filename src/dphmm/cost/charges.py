@@ -1,0 +1,118 @@
+"""What one answer costs: the worst pair of possible states (Theorem 6.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._types import IntArray, ObjectArray
+from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.lattice import exact_product
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import possible_mask
+
+Loss: TypeAlias = Fraction | float
+"""An exact fraction, or a float that is infinite or rounded up."""
+
+
+@dataclass(frozen=True, init=False)
+class Charge:
+    """One answer: the query, the body that shapes the noise, and the epsilon it was given.
+
+    >>> Charge(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), "0.5").epsilon
+    Fraction(1, 2)
+    """
+
+    query: Query
+    hull: SensitivityHull
+    epsilon: Fraction
+
+    def __init__(self, query: Query, hull: SensitivityHull, epsilon: Exact) -> None:
+        if hull.dimension != query.dimension or hull.step != query.step:
+            raise ArgumentError(
+                f"hull must live on the query's lattice ({query.dimension} dimensions, "
+                f"step {query.step}), got {hull.dimension} dimensions, step {hull.step}"
+            )
+        share = as_epsilon(epsilon)
+        for name, value in (("query", query), ("hull", hull), ("epsilon", share)):
+            object.__setattr__(self, name, value)
+
+    def heights(self, states: IntArray) -> tuple[ObjectArray, IntArray]:
+        """The facets' integer heights at each state, and the coset of the span it lies in.
+
+        Two states of one coset differ in norm by max_h |height difference| / offset; two of
+        different cosets by infinity.
+        """
+        moved = exact_product(self.query.points[states], self.hull.transform)
+        rank = self.hull.rank
+        heights = exact_product(moved[:, :rank], self.hull.body.normals.T)
+        if rank == self.hull.dimension:
+            return heights, np.zeros(len(states), dtype=np.int64)
+        outside = moved[:, rank:]
+        # numpy sorts rows of 64-bit numbers or of text, not of Python integers
+        comparable = outside.astype(str) if outside.dtype == object else outside
+        return heights, np.unique(comparable, axis=0, return_inverse=True)[1].ravel()
+
+
+class WorstPair(NamedTuple):
+    """The two possible states that an answer tells apart most, and what that costs."""
+
+    epsilon: Loss
+    first: int
+    second: int
+
+
+def constrained_epsilon(
+    query: Query, hull: SensitivityHull, epsilon: Exact, possible: ArrayLike | None = None
+) -> Loss:
+    """The loss between any two possible states: max ||f(j) - f(k)||_K epsilon (Theorem 6.3).
+
+    Exact, and infinite if two possible answers differ by something outside the span of K. A
+    norm is the largest of its facets' heights, so the facets' spans decide; no pair is formed.
+
+    >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
+    >>> hull = SensitivityHull.from_vertices([[-1, 1], [4, 1], [1, 1], [3, 0]])
+    >>> constrained_epsilon(query, hull, 1)
+    Fraction(2, 1)
+    >>> constrained_epsilon(query, SensitivityHull.from_vertices([[1, 1]]), 1)
+    inf
+    """
+    return worst_pair(query, hull, epsilon, possible).epsilon
+
+
+def worst_pair(
+    query: Query, hull: SensitivityHull, epsilon: Exact, possible: ArrayLike | None = None
+) -> WorstPair:
+    """The pair behind `constrained_epsilon`; both states are public, being any two possible.
+
+    >>> worst_pair(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), 1)
+    WorstPair(epsilon=Fraction(3, 1), first=0, second=2)
+    """
+    states = np.flatnonzero(possible_mask(possible, query.n_states))
+    return worst_of(Charge(query, hull, epsilon), states)
+
+
+def worst_of(charge: Charge, states: IntArray) -> WorstPair:
+    """The worst pair among some states."""
+    heights, cosets = charge.heights(states)
+    elsewhere = np.flatnonzero(cosets != cosets[0])
+    if len(elsewhere):
+        return WorstPair(inf, int(states[0]), int(states[elsewhere[0]]))
+    worst = WorstPair(Fraction(0), int(states[0]), int(states[0]))
+    if not heights.shape[1]:
+        return worst
+    highest, lowest = heights.argmax(axis=0), heights.argmin(axis=0)
+    for h, offset in enumerate(charge.hull.body.offsets.tolist()):
+        spread = int(heights[highest[h], h]) - int(heights[lowest[h], h])
+        loss = Fraction(spread, offset) * charge.epsilon
+        if loss > worst.epsilon:
+            ends = sorted((int(states[highest[h]]), int(states[lowest[h]])))
+            worst = WorstPair(loss, ends[0], ends[1])
+    return worst

@@ -1,0 +1,200 @@
+"""What was released, or will be, step by step: all that accounting needs to know, all public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._types import IntArray, Mask
+from dphmm.chain.markov import Belief, Chain, MarkovModel, Start
+from dphmm.cost.charges import Charge
+from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import possible_mask
+
+__all__ = ["History"]
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class History:
+    """The charges of every step, and the states that were possible before each.
+
+    A path is a sequence of states that the chain can take through the possible sets, from the
+    first step on; what was known before the first step (`start`) only decides which are
+    possible. A path that a later possible set cuts off counts up to there. A step without
+    charges is one without a release.
+    """
+
+    charges: tuple[tuple[Charge, ...], ...]
+    """For every step its answers, each a `Charge`."""
+    models: tuple[MarkovModel, ...]
+    """The model that governs the step into each time."""
+    possible: tuple[Mask, ...]
+    """The possible states before each release: as given, else what the moves lead to."""
+    reached: tuple[Mask, ...]
+    """Those of the possible states that a path through the earlier possible sets leads to."""
+
+    def __init__(
+        self,
+        model: Chain,
+        charges: Sequence[Sequence[Charge]],
+        *,
+        start: Start | Mask | None = None,
+        possible: Sequence[ArrayLike | None] | None = None,
+        time: int = 0,
+    ) -> None:
+        steps = tuple(tuple(answers) for answers in charges)
+        if not steps:
+            raise ArgumentError("charges must cover at least one step, got none")
+        if possible is not None and len(possible) != len(steps):
+            raise ArgumentError(
+                f"possible must have one mask for each of {len(steps)} steps, got {len(possible)}"
+            )
+        models = tuple(model.at(time + step) for step in range(1, len(steps) + 1))
+        for charge in {id(charge): charge for answers in steps for charge in answers}.values():
+            if charge.query.n_states != model.n_states:
+                raise ArgumentError(
+                    f"query must have the {model.n_states} states of the model, "
+                    f"got {charge.query.n_states}"
+                )
+        given = possible if possible is not None else [None] * len(steps)
+        object.__setattr__(self, "charges", steps)
+        object.__setattr__(self, "models", models)
+        masks = _masks(models, _known(start, model.n_states), given)
+        object.__setattr__(self, "possible", masks[0])
+        object.__setattr__(self, "reached", masks[1])
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        model: Chain,
+        hulls: Sequence[SensitivityHull | None],
+        epsilon: Exact | Sequence[Exact],
+        *,
+        start: Start | Mask | None = None,
+        possible: Sequence[ArrayLike | None] | None = None,
+        time: int = 0,
+    ) -> History:
+        """The history of one query: a hull for each step, None where nothing was released.
+
+        `epsilon` is one for all or one for each step; `possible` are the masks before each
+        release, None where all that the moves lead to is possible.
+
+        >>> body = SensitivityHull.from_vertices([[1]])
+        >>> model = MarkovModel([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
+        >>> History.of(Query([0, 1, 2]), model, [body, None, body], 1, start=0)
+        History(steps=3, releases=2, states=3)
+        """
+        if isinstance(epsilon, Sequence) and not isinstance(epsilon, str):
+            shares = list(epsilon)
+        else:
+            shares = [epsilon] * len(hulls)
+        if len(shares) != len(hulls):
+            raise ArgumentError(
+                f"epsilon must be one number or one for each of {len(hulls)} steps, "
+                f"got {len(shares)}"
+            )
+        # Equal steps share one charge, so that what depends on it is computed once.
+        made: dict[tuple[SensitivityHull, Fraction], Charge] = {}
+        charges: list[tuple[Charge, ...]] = []
+        for hull, share in zip(hulls, shares, strict=True):
+            if hull is None:
+                charges.append(())
+                continue
+            key = hull, as_epsilon(share)
+            if key not in made:
+                made[key] = Charge(query, *key)
+            charges.append((made[key],))
+        return cls(model, charges, start=start, possible=possible, time=time)
+
+    def __len__(self) -> int:
+        return len(self.charges)
+
+    def __repr__(self) -> str:
+        releases = sum(bool(answers) for answers in self.charges)
+        return f"History(steps={len(self)}, releases={releases}, states={self.models[0].n_states})"
+
+    def states(self, step: int) -> IntArray:
+        """The numbers of the states possible before a step's release; steps count from 0."""
+        return np.flatnonzero(self.possible[step])
+
+    def moves(self, step: int) -> tuple[IntArray, IntArray]:
+        """The predecessors of each possible state, as (indptr, indices) among the possible.
+
+        Both sides are numbered as in `states`, of this step and of the one before it.
+        """
+        transition = self.models[step].transition
+        incoming = transition[self.states(step - 1)][:, self.states(step)].T.tocsr()
+        return incoming.indptr.astype(np.int64), incoming.indices.astype(np.int64)
+
+    def answers(self) -> Iterator[tuple[Charge, IntArray]]:
+        """Every charge with the states that were possible for it."""
+        for step, charges in enumerate(self.charges):
+            states = self.states(step)
+            for charge in charges:
+                yield charge, states
+
+    @cached_property
+    def has_dead_ends(self) -> bool:
+        """Whether some possible state has no move into the next step's possible states."""
+        following = zip(self.models[1:], self.possible, self.possible[1:], strict=False)
+        return any(
+            not np.diff(model.transition[mask][:, after].indptr).all()
+            for model, mask, after in following
+        )
+
+    def kinds(self) -> list[int]:
+        """A number for each step, the same for steps with the same moves, masks and charges."""
+        seen: dict[object, int] = {}
+        kinds = []
+        before = b""
+        for model, mask, charges in zip(self.models, self.possible, self.charges, strict=True):
+            key = (id(model), before, mask.tobytes(), tuple(map(id, charges)))
+            kinds.append(seen.setdefault(key, len(seen)))
+            before = mask.tobytes()
+        return kinds
+
+
+def _known(start: Start | Mask | None, n_states: int) -> Mask:
+    if start is None:
+        return np.ones(n_states, dtype=bool)
+    if isinstance(start, np.ndarray) and start.dtype == np.bool_:
+        return possible_mask(start, n_states)
+    return Belief.known(start, n_states).possible
+
+
+def _masks(
+    models: tuple[MarkovModel, ...], known: Mask, given: Sequence[ArrayLike | None]
+) -> tuple[tuple[Mask, ...], tuple[Mask, ...]]:
+    """The possible states of every step, and those of them that a path leads to."""
+    possible, reached = [], []
+    before = path_ends = known
+    for step, (model, allowed) in enumerate(zip(models, given, strict=True)):
+        # A mask that was given is kept: with delta above zero a state can come back that no
+        # state of the mask before leads to, and what its release tells still counts.
+        mask = model.successors(before) if allowed is None else possible_mask(allowed, len(known))
+        before = _frozen(mask)
+        path_ends = _frozen(model.successors(path_ends) & mask)
+        if not path_ends.any():
+            raise ArgumentError(
+                f"possible must leave a reachable state at every step, got none at step {step}"
+            )
+        if step == 0:
+            path_ends = before
+        possible.append(before)
+        reached.append(path_ends)
+    return tuple(possible), tuple(reached)
+
+
+def _frozen(mask: Mask) -> Mask:
+    mask = np.array(mask)
+    mask.setflags(write=False)
+    return mask

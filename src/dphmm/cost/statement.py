@@ -1,0 +1,192 @@
+"""What releases cost, in words and numbers for the people who pay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._types import FloatArray
+from dphmm.cost.bracket import Bracket, sequence_bracket
+from dphmm.cost.charges import Loss
+from dphmm.cost.composition import TIGHT_STATES
+from dphmm.cost.history import History
+from dphmm.cost.sequences import (
+    event_epsilon,
+    paper_sequence_epsilon,
+    sequence_epsilon,
+    window_epsilon,
+    worst_losses,
+)
+from dphmm.errors import ArgumentError
+
+__all__ = ["PrivacyStatement", "privacy_statement", "realised_odds"]
+
+LARGEST_FACTOR = 14.0
+"""Above this loss a factor is over a million and is no longer written out."""
+
+
+def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
+    """The factor by which the releases moved the odds of each state, posterior over prior.
+
+    Both are probabilities over the states (the last axis) computed from public things alone:
+    the model before any release, and the same given all of them (`model.smooth`). So this may
+    be published, as long as nobody marks the true state in it. One for a state that was
+    impossible or certain and still is; infinite for one that became certain.
+
+    >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
+    [4.0, 0.25, 1.0]
+    """
+    before, after = (np.asarray(given, dtype=np.float64) for given in (prior, posterior))
+    if before.shape != after.shape or not before.ndim:
+        raise ArgumentError(
+            f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
+        )
+    for name, given in (("prior", before), ("posterior", after)):
+        if not ((given >= 0) & (given <= 1)).all():
+            raise ArgumentError(f"{name} must hold probabilities, got a value outside 0..1")
+    if ((before == 0) & (after > 0)).any():
+        raise ArgumentError("posterior must be zero where the prior is, got more for a state")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (after / (1 - after)) * ((1 - before) / before)
+    return np.where(before == after, 1.0, ratio)
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """The price of a history of releases; every field can be shown to anybody."""
+
+    releases: int
+    linked: Fraction
+    """The largest loss of one time step between two states that the policy links."""
+    spent: Fraction
+    """The sum of all epsilons."""
+    worst_pair: Loss
+    """The largest loss of one time step between any two possible states."""
+    event: Loss | None
+    """Between two paths that differ at one time; None if there were too many states."""
+    window: Loss | None
+    """Between two paths that differ within `width` steps."""
+    width: int
+    sequence: Loss | Bracket
+    """Between any two paths, tight, or a bracket around it."""
+    paper_sequence: Loss
+    """The paper's bound for the same (Theorem 7.2)."""
+    realised: float | None
+    """The largest factor, up or down, by which these very answers moved a state's odds."""
+    adaptive: bool
+    """Whether the hulls depended on earlier answers, so that values hold for this history."""
+
+    def text(self) -> str:
+        """The statement in plain words, a line each."""
+        lines = [
+            f"{_count(self.releases, 'release')}, epsilon {_number(self.spent)} in all.",
+            f"Two states that the policy links: one step moves the odds between them "
+            f"{_factor(self.linked)}.",
+            f"Any two possible states: one step moves the odds between them "
+            f"{_factor(self.worst_pair)}.",
+        ]
+        if self.event is None or self.window is None:
+            lines.append(
+                f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
+                f"{TIGHT_STATES} possible states."
+            )
+        else:
+            lines += [
+                f"Where you were at one moment, all else being the same: {_factor(self.event)}.",
+                f"Where you were during {_count(self.width, 'step')}, all else being the same: "
+                f"{_factor(self.window)}.",
+            ]
+        lines.append(f"Your whole path against any other: {self._sequence()}.")
+        if self.realised is None:
+            lines.append("What these answers really told was not computed.")
+        else:
+            lines.append(
+                f"What these answers really told: the odds of no place, at no time, moved by more "
+                f"than a factor of {_number(self.realised)}."
+            )
+        if self.adaptive:
+            lines.append(
+                "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
+                "these values hold for this history only and were not known beforehand; states "
+                "that delta left out are not covered."
+            )
+        return "\n".join(lines)
+
+    def _sequence(self) -> str:
+        if isinstance(self.sequence, Bracket) and not self.sequence.is_tight:
+            low, high = self.sequence.lower, self.sequence.upper
+            return (
+                f"the worst case lies between epsilon {_number(low)} "
+                f"({self.sequence.lower_from}) and {_number(high)} ({self.sequence.upper_from})"
+            )
+        value = self.sequence.upper if isinstance(self.sequence, Bracket) else self.sequence
+        return f"{_factor(value)}; the paper's bound is epsilon {_number(self.paper_sequence)}"
+
+
+def privacy_statement(
+    history: History,
+    *,
+    width: int = 10,
+    prior: ArrayLike | None = None,
+    posterior: ArrayLike | None = None,
+    adaptive: bool | None = None,
+) -> PrivacyStatement:
+    """The statement about a history, with the realised odds if both beliefs are given.
+
+    `adaptive` says that hulls depended on earlier answers, as with `delta` above zero. By
+    default it is true when some release could single out a part of the possible states, which
+    is the other way in which answers shape later hulls.
+
+    >>> from dphmm.geometry.hull import SensitivityHull
+    >>> from dphmm.chain.markov import MarkovModel
+    >>> from dphmm.geometry.query import Query
+    >>> walk = MarkovModel([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]])
+    >>> body = SensitivityHull.from_vertices([[1]])
+    >>> history = History.of(Query([0, 1, 2]), walk, [body] * 3, 1, start=1)
+    >>> print(privacy_statement(history, width=2).text())
+    3 releases, epsilon 3 in all.
+    Two states that the policy links: one step moves the odds between them by at most ×2.72 ...
+    """
+    if (prior is None) != (posterior is None):
+        raise ArgumentError("prior and posterior must be given together, got one of them")
+    steps = [sum((c.epsilon for c in answers), Fraction(0)) for answers in history.charges]
+    worst = max(worst_losses(history))
+    small = max(int(mask.sum()) for mask in history.possible) <= TIGHT_STATES
+    realised = None
+    if prior is not None and posterior is not None:
+        with np.errstate(divide="ignore"):
+            moved = np.abs(np.log(realised_odds(prior, posterior))).max()
+            realised = float(np.exp(moved))
+    return PrivacyStatement(
+        releases=sum(map(len, history.charges)),
+        linked=max(steps),
+        spent=sum(steps, Fraction(0)),
+        worst_pair=worst,
+        event=event_epsilon(history) if small else None,
+        window=window_epsilon(history, width) if small else None,
+        width=width,
+        sequence=sequence_epsilon(history) if small else sequence_bracket(history),
+        paper_sequence=paper_sequence_epsilon(history),
+        realised=realised,
+        adaptive=worst == inf if adaptive is None else adaptive,
+    )
+
+
+def _number(value: Loss) -> str:
+    return "infinite" if value == inf else f"{float(value):.4g}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _factor(loss: Loss) -> str:
+    if loss == inf:
+        return "without limit (epsilon infinite: some releases tell them apart for certain)"
+    if loss > LARGEST_FACTOR:
+        return f"by at most e^{float(loss):.4g} (epsilon {_number(loss)}: no useful limit)"
+    return f"by at most ×{exp(loss):.3g} (epsilon {_number(loss)})"

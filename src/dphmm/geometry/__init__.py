@@ -1,0 +1,1 @@
+"""Exact integer geometry: lattices, boundaries, hulls, and the answers that live there."""

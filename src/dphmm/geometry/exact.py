@@ -1,0 +1,80 @@
+"""Exact numbers: what a user writes is what is used, to the last digit.
+
+One rule for every epsilon, limit, radius and length: an integer, a fraction, a decimal or a
+text is that very number, and a float is the shortest decimal that means it, so that 0.1,
+"0.1" and Fraction(1, 10) are the same.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from dphmm.errors import ArgumentError
+
+__all__ = ["Exact", "as_epsilon", "as_text", "exact"]
+
+Exact: TypeAlias = int | str | float | Fraction | Decimal
+
+LARGEST_EXPONENT = 400
+"""Powers of ten in a number, either way; floats end at 308."""
+
+
+def exact(number: Exact, argument: str = "number") -> Fraction:
+    """The rational number that was written; `argument` is what messages call it.
+
+    >>> exact(0.1), exact("1/3"), exact(Fraction(5))
+    (Fraction(1, 10), Fraction(1, 3), Fraction(5, 1))
+    """
+    given = number
+    if isinstance(number, (float, np.floating)):
+        number = repr(float(number))
+    elif isinstance(number, np.integer):
+        number = int(number)
+    try:
+        if isinstance(number, bool):
+            raise TypeError
+        # A fraction writes 1e999999999 out, which would take all memory and never end.
+        if isinstance(number, (str, Decimal)) and "/" not in str(number):
+            if abs(Decimal(number).adjusted()) > LARGEST_EXPONENT:
+                raise ValueError
+        return Fraction(number)
+    except (TypeError, ValueError, ArithmeticError):
+        raise ArgumentError(f"{argument} must be finite and rational, got {given!r}") from None
+
+
+def as_epsilon(epsilon: Exact, argument: str = "epsilon") -> Fraction:
+    """A positive exact number, such as an epsilon or a limit.
+
+    >>> as_epsilon("0.1"), as_epsilon(1), as_epsilon(0.1)
+    (Fraction(1, 10), Fraction(1, 1), Fraction(1, 10))
+    """
+    used = exact(epsilon, argument)
+    if used <= 0:
+        raise ArgumentError(f"{argument} must be positive, got {epsilon!r}")
+    return used
+
+
+@lru_cache(maxsize=256)
+def as_text(number: Fraction) -> str:
+    """A rational number as it would be written: a decimal if it has one, else a quotient.
+
+    >>> as_text(Fraction(1, 10)), as_text(Fraction(3)), as_text(Fraction(1, 3))
+    ('0.1', '3', '1/3')
+    """
+    rest, places = number.denominator, 0
+    for factor in (2, 5):
+        power = 0
+        while rest % factor == 0:
+            rest //= factor
+            power += 1
+        places = max(places, power)
+    if rest != 1 or places > 30:
+        return str(number)
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    sign = "-" if number < 0 else ""
+    return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)

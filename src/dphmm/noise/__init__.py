@@ -1,0 +1,1 @@
+"""Where a true state meets noise: mechanisms, samplers, randomness."""

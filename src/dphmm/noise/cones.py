@@ -1,0 +1,311 @@
+"""A body's lattice cut into half-open cones, and noise drawn from it with integers.
+
+A lattice point of the cone over a boundary simplex is one of D = |det| points of a
+half-open parallelepiped plus whole multiples of the simplex's corners, and the norm is
+linear there. So a cone, a point of its cell and the multiples can be drawn one after the
+other, each exactly, from uniform words.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from math import ceil, exp, expm1
+from typing import Any
+
+import numpy as np
+
+from dphmm import kernels
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm.errors import GeometryError
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.lattice import SAFE, adjugate, determinant, exact_product, hermite, largest
+from dphmm.noise.randomness import FIRST_WORDS, Randomness, Words
+
+__all__ = ["Cone", "Fan", "fan_of"]
+
+MAX_SUMMED = 2**25
+"""Lattice sums are taken term by term up to this many cosets, about half a second."""
+
+LONGER = 8
+"""How many times the first words are tried with compiled integers before Python's."""
+
+MANY_WORDS = 4096
+"""The longest rows of words that are made for many answers at once."""
+
+PER_THREAD = 8192
+"""Answers that one thread draws at a time."""
+
+LEVELS = 64
+"""How deep the compiled sampler follows an exponential series."""
+
+
+@dataclass(frozen=True)
+class Cone:
+    """The half-open cone over one boundary simplex, in the coordinates of the span."""
+
+    generators: list[list[int]]
+    adjugate: list[list[int]]
+    volume: int
+    strict: list[bool]
+    """Which sides the cone does not own: there the first whole layer is one step out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fan:
+    """Every lattice point of the span once, by half-open cones over K's boundary."""
+
+    body: SensitivityHull
+    cones: list[Cone]
+
+    @cached_property
+    def _edges(self) -> list[int]:
+        return list(accumulate(cone.volume for cone in self.cones))
+
+    def draw(self, epsilon: Fraction, words: Words) -> ObjectArray:
+        """One noise vector on the lattice, exactly with probability exp(-epsilon ||.||_K)/Z."""
+        if not self.cones:
+            return np.zeros(self.body.dimension, dtype=np.int64)
+        for size in (FIRST_WORDS, LONGER * FIRST_WORDS):
+            noise, done = self._draw_compiled(epsilon, words.leading(size)[None])
+            if done[0]:
+                return noise[0]
+        return np.array(self.draw_with_integers(epsilon, words), dtype=object)
+
+    def draw_many(
+        self,
+        epsilon: Fraction,
+        source: Randomness,
+        names: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+    ) -> ObjectArray:
+        """One noise vector for each name, as `draw` gives with the words of (name, *shared)."""
+        if not self.cones:
+            return np.zeros((len(names), self.body.dimension), dtype=np.int64)
+        words = source.many(names, shared, states, self._words_wanted(float(epsilon)))
+        noise, done = self._draw_compiled(epsilon, words)
+        left = np.flatnonzero(~done).tolist()
+        if not left:
+            return noise
+        rest = [source.after(words[row], (names[row], *shared), int(states[row])) for row in left]
+        single = np.array([self.draw(epsilon, more) for more in rest], dtype=object)
+        if largest(single) >= SAFE:
+            noise = noise.astype(object)
+        noise[left] = single
+        return noise
+
+    def _draw_compiled(self, epsilon: Fraction, words: Any) -> tuple[IntArray, Mask]:
+        """Noise for every row of words, on all cores, and which rows were enough for it."""
+        noise = np.empty((len(words), self.body.dimension), dtype=np.int64)
+        done = np.zeros(len(words), dtype=bool)
+        compiled = self.compiled(epsilon)
+        if compiled is None:
+            return noise, done
+
+        def part(rows: slice) -> None:
+            done[rows] = kernels.sampler.draw_many(words[rows], *compiled, noise[rows])
+
+        if len(words) <= PER_THREAD:
+            part(slice(None))
+        else:
+            parts = [slice(i, i + PER_THREAD) for i in range(0, len(words), PER_THREAD)]
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(part, parts))
+        return noise, done
+
+    def _words_wanted(self, epsilon: float) -> int:
+        """Words that are nearly always enough: twice what an answer takes on average."""
+        rank = self.body.rank
+        tries = (epsilon / -expm1(-epsilon)) ** rank
+        return min(
+            MANY_WORDS, max(FIRST_WORDS, 34 * ceil((2 * tries * (rank + 4) + 12 * rank) / 34))
+        )
+
+    def compiled(self, epsilon: Fraction) -> tuple[Any, ...] | None:
+        """The arguments of the compiled sampler, or None if a product could pass 64 bits."""
+        p, q = epsilon.numerator, epsilon.denominator
+        if self._arrays is None or max(p * self.body.rank, q * LEVELS) * self._largest >= SAFE:
+            return None
+        # One multiple less, for the cell's own point: noise stays within 2**62.
+        return (*self._arrays, p, q, SAFE // (self.body.rank * self._reach) - 1)
+
+    @cached_property
+    def _largest(self) -> int:
+        return max(cone.volume for cone in self.cones)
+
+    @cached_property
+    def _reach(self) -> int:
+        return max(1, largest(self.body.lattice_vertices))
+
+    @cached_property
+    def _arrays(self) -> tuple[Any, ...] | None:
+        if self._largest >= 2**31 or self.body.rank * self._largest * self._reach >= SAFE:
+            return None
+        inverses = [[[a % c.volume for a in row] for row in c.adjugate] for c in self.cones]
+        generators = [exact_product(np.array(c.generators), self.body.basis) for c in self.cones]
+        return (
+            np.array(self._edges, dtype=np.int64),
+            np.array([cone.volume for cone in self.cones], dtype=np.int64),
+            np.array(inverses, dtype=np.int64),
+            np.array([cone.strict for cone in self.cones]),
+            np.array(generators, dtype=np.int64),
+        )
+
+    def draw_with_integers(self, epsilon: Fraction, words: Words) -> list[int]:
+        """The same draw from the same words, with integers of any size."""
+        p, q = epsilon.numerator, epsilon.denominator
+        while True:
+            cone = self.cones[bisect_right(self._edges, words.below(self._edges[-1]))]
+            layer = self._parallelepiped_point(cone, words)
+            if _bernoulli_exp(p * sum(layer), q * cone.volume, words):
+                break
+        layer = [n + cone.volume * _geometric(p, q, words) for n in layer]
+        inside = [
+            sum(n * v[axis] for n, v in zip(layer, cone.generators, strict=True)) // cone.volume
+            for axis in range(self.body.rank)
+        ]
+        basis = self.body.basis.tolist()
+        return [
+            sum(y * row[axis] for y, row in zip(inside, basis, strict=True))
+            for axis in range(self.body.dimension)
+        ]
+
+    def _parallelepiped_point(self, cone: Cone, words: Words) -> list[int]:
+        """The numerators n_j of a uniform point sum (n_j / D) v_j of the half-open cell."""
+        rank, volume = self.body.rank, cone.volume
+        x = [words.below(volume) for _ in range(rank)]
+        layer = [sum(x[i] * cone.adjugate[i][j] for i in range(rank)) % volume for j in range(rank)]
+        return [
+            volume if strict and n == 0 else n for n, strict in zip(layer, cone.strict, strict=True)
+        ]
+
+    def masses(self, epsilon: float) -> FloatArray:
+        """The share of noise that falls into each cone; above 2**25 cosets by volume."""
+        volumes = np.array([float(cone.volume) for cone in self.cones])
+        if sum(cone.volume for cone in self.cones) > MAX_SUMMED:
+            return volumes / volumes.sum()
+        weights = np.array([self._cell(cone, epsilon)[0] for cone in self.cones])
+        return weights / weights.sum()
+
+    def sums(self, epsilon: float) -> tuple[float, float]:
+        """The sums of exp(-epsilon g) and of it times E|w + V m|^2 over every cell point w."""
+        decay = exp(-epsilon)
+        mean, variance = decay / (1 - decay), decay / (1 - decay) ** 2
+        mass = second = 0.0
+        for cone in self.cones:
+            weight, first, pairs = self._cell(cone, epsilon)
+            vectors = exact_product(np.array(cone.generators, dtype=object), self.body.basis)
+            vectors = vectors.astype(np.float64)
+            gram = vectors @ vectors.T
+            pairs = pairs + mean * (first[:, None] + first[None, :]) + weight * mean**2
+            mass += weight
+            second += float((pairs * gram).sum() + weight * variance * np.trace(gram))
+        return mass, second
+
+    def _cell(self, cone: Cone, epsilon: float) -> tuple[float, FloatArray, FloatArray]:
+        """The sums over the points of a cone's half-open cell."""
+        diagonal = [row[i] for i, row in enumerate(hermite(cone.generators))]
+        sums: tuple[float, FloatArray, FloatArray] = kernels.cells.moments(
+            np.array(diagonal, dtype=np.int64),
+            np.array([[a % cone.volume for a in row] for row in cone.adjugate], dtype=np.int64),
+            cone.volume,
+            np.array(cone.strict),
+            epsilon,
+        )
+        return sums
+
+
+def fan_of(body: SensitivityHull) -> Fan:
+    """The checked fan of a body, made once; a failed check raises and releases nothing."""
+    fan = body.__dict__.get("_fan")
+    if fan is None:
+        fan = Fan(body, _checked_cones(body))
+        body.__dict__["_fan"] = fan
+    return fan
+
+
+def _checked_cones(body: SensitivityHull) -> list[Cone]:
+    if body.rank == 0:
+        return []
+    _check_facets(body)
+    parts = []
+    for simplex in body.body.simplices:
+        generators = [[int(x) for x in corner] for corner in body.body.corners[simplex]]
+        volume = determinant(generators)
+        sign = 1 if volume > 0 else -1
+        if volume == 0:
+            raise GeometryError("a boundary simplex is flat; nothing was released")
+        inverse = [[sign * a for a in row] for row in adjugate(generators)]
+        parts.append((generators, inverse, abs(volume)))
+    # Larger than every root of every adjugate column read as a polynomial: on no side of any cone.
+    base = 2 + max(abs(a) for _, inverse, _ in parts for row in inverse for a in row)
+    generic = [base**i for i in range(body.rank)]
+    cones, inner = [], 0
+    for generators, inverse, volume in parts:
+        sides = [
+            sum(g * row[j] for g, row in zip(generic, inverse, strict=True))
+            for j in range(body.rank)
+        ]
+        if 0 in sides:
+            raise GeometryError(
+                "the generic direction of a fan lies on a side; nothing was released"
+            )
+        inner += min(sides) > 0
+        cones.append(Cone(generators, inverse, volume, [side < 0 for side in sides]))
+    if inner != 1:
+        raise GeometryError(
+            f"{inner} cones of a fan hold the generic direction; nothing was released"
+        )
+    return cones
+
+
+def _check_facets(body: SensitivityHull) -> None:
+    """Every facet supports K, every simplex lies in one, every ridge belongs to two."""
+    shape = body.body
+    heights = exact_product(shape.corners, shape.normals.T)
+    if (shape.offsets <= 0).any() or (np.abs(heights) > shape.offsets).any():
+        raise GeometryError("a facet of a hull cuts off a corner; nothing was released")
+    on_facet = np.concatenate([heights == shape.offsets, heights == -shape.offsets], axis=1)
+    held = np.all(on_facet[shape.simplices], axis=1)
+    if not np.any(held, axis=1).all():
+        raise GeometryError("a boundary simplex is in no facet; nothing was released")
+    ridges: dict[tuple[int, ...], int] = {}
+    for simplex in np.sort(shape.simplices, axis=1).tolist():
+        for i in range(body.rank):
+            ridge = tuple(simplex[:i] + simplex[i + 1 :])
+            ridges[ridge] = ridges.get(ridge, 0) + 1
+    if set(ridges.values()) != {2}:
+        raise GeometryError("the boundary of a hull is not closed; nothing was released")
+
+
+def _bernoulli_exp(numerator: int, denominator: int, words: Words) -> bool:
+    """True with probability exp(-numerator/denominator), exactly (Canonne et al. 2020)."""
+    while numerator > denominator:
+        if not _bernoulli_exp(1, 1, words):
+            return False
+        numerator -= denominator
+    if numerator == 0:
+        return True
+    k = 1
+    while words.below(k * denominator) < numerator:
+        k += 1
+    return k % 2 == 1
+
+
+def _geometric(p: int, q: int, words: Words) -> int:
+    """m with probability proportional to exp(-m p/q), exactly (Canonne et al. 2020)."""
+    while True:
+        remainder = words.below(q)
+        if _bernoulli_exp(remainder, q, words):
+            break
+    whole = 0
+    while _bernoulli_exp(1, 1, words):
+        whole += 1
+    return (remainder + q * whole) // p

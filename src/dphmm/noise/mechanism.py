@@ -1,0 +1,217 @@
+"""Exact K-norm noise on the lattice: sample, log-probability, error.
+
+P(z | s) is proportional to exp(-epsilon ||z - f(s)||_K) over the lattice points z of
+f(s) + span K. The normaliser is the same for every state, so on an edge the ratio is at
+most e^epsilon, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import exp, log, log1p
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._types import FloatArray, Mask, ObjectArray
+from dphmm.errors import ArgumentError
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.lattice import largest
+from dphmm.geometry.query import LATTICE_LIMIT, Query
+from dphmm.geometry.shapes import enlarged
+from dphmm.noise.cones import MAX_SUMMED, fan_of
+from dphmm.noise.randomness import Randomness, SecureRandomness
+
+__all__ = ["Mechanism", "body_for"]
+
+REACH = 1000
+"""Answers further out than this many hulls go the plain way, which has no limit."""
+
+BLOCK = 2**15
+"""Answers drawn together; their words take 13 MB."""
+
+
+def body_for(
+    mechanism: str, shape: str = "hull"
+) -> Callable[[SensitivityHull], SensitivityHull] | None:
+    """What a mechanism's name makes of the policy's hull; None leaves it as it is.
+
+    `isotropic` is K-norm noise under another name: transforming K and back changes nothing.
+    """
+    bodies = {"knorm": None, "isotropic": None, "laplace": SensitivityHull.l1_ball}
+    if mechanism == "reference_knorm":
+        raise ArgumentError(
+            "mechanism must be knorm, laplace or isotropic, got 'reference_knorm', which is for "
+            "tests and plots: the last bits of its floats tell linked states apart"
+        )
+    if mechanism not in bodies:
+        raise ArgumentError(f"mechanism must be knorm, laplace or isotropic, got {mechanism!r}")
+    if shape not in ("hull", "enlarged"):
+        raise ArgumentError(f"shape must be hull or enlarged, got {shape!r}")
+    if shape == "enlarged":
+        if mechanism == "laplace":
+            raise ArgumentError("shape 'enlarged' must go with knorm, got laplace")
+        return enlarged
+    return bodies[mechanism]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    """K-norm noise for one query, one body and one epsilon.
+
+    >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
+    >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1, -1], [4, 1]]), Fraction(1))
+    >>> answer = mechanism.sample(1)
+    >>> answer.dtype, answer.shape
+    (dtype('int64'), (2,))
+    """
+
+    query: Query
+    body: SensitivityHull
+    epsilon: Fraction
+
+    def sample(
+        self,
+        state: int,
+        randomness: Randomness | None = None,
+        context: tuple[bytes, ...] = (),
+        possible: Mask | None = None,
+    ) -> ObjectArray:
+        """The lattice answer for a state: this is where a true state meets noise.
+
+        A state that is not possible is answered as the possible one with the nearest answer.
+        """
+        if not 0 <= state < self.query.n_states:
+            raise ArgumentError(f"state must be one of the {self.query.n_states} states")
+        if possible is not None and not possible[state]:
+            (state,) = self.query.nearest_states([state], possible)
+        source = SecureRandomness() if randomness is None else randomness
+        fan = fan_of(self.body)
+        noise = fan.draw(self.epsilon, source.words((*context, *self.law), int(state)))
+        # Below 2**62 each, or Python integers: the sum never wraps.
+        return lattice_vector(self.query.points[state].astype(noise.dtype) + noise)
+
+    def sample_many(
+        self, state: int, size: int, randomness: Randomness | None = None
+    ) -> ObjectArray:
+        """Independent lattice answers for one state, drawn on all cores: (size, d).
+
+        For experiments and audits, whose answers go to nobody. Under a key the answers are
+        those of `sample` with the numbers 0, 1, 2, ... as contexts.
+
+        >>> query = Query([[0], [3]])
+        >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[3]]), Fraction(1))
+        >>> mechanism.sample_many(1, 1000).shape
+        (1000, 1)
+        """
+        if not 0 <= state < self.query.n_states:
+            raise ArgumentError(f"state must be one of the {self.query.n_states} states")
+        if size < 0:
+            raise ArgumentError(f"size must not be negative, got {size!r}")
+        source = SecureRandomness() if randomness is None else randomness
+        fan = fan_of(self.body)
+        parts = [np.empty((0, self.query.dimension), dtype=np.int64)]
+        for first in range(0, size, BLOCK):
+            names = _Numbered(range(first, min(first + BLOCK, size)))
+            states = np.full(len(names), state)
+            noise = fan.draw_many(self.epsilon, source, names, self.law, states)
+            parts.append(self.query.points[state].astype(noise.dtype) + noise)
+        return lattice_vector(np.concatenate(parts))
+
+    @property
+    def law(self) -> tuple[bytes, ...]:
+        """All that decides the distribution of an answer, for keyed noise."""
+        return (self.query.digest, self.body.digest, str(self.epsilon).encode())
+
+    def log_likelihood(self, answer: ArrayLike) -> FloatArray:
+        """-epsilon ||z - f(s)||_K for every state: its log-probability but for one constant.
+
+        Minus infinity exactly where the answer lies outside the state's span.
+        """
+        norms = self.body.lattice_norms(lattice_vector(answer) - self.query.points)
+        return np.multiply(norms, -float(self.epsilon), out=norms)
+
+    @cached_property
+    def facets(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Points as columns, normals and offsets as floats, if those hold every product.
+
+        None when the body is flat or huge: the exact span test and big integers are then
+        needed, and `log_likelihood` has them.
+        """
+        body, rank = self.body.body, self.body.rank
+        furthest = 2 * self.query.reach + REACH * largest(body.corners)
+        if rank < self.query.dimension or rank * largest(body.normals) * furthest >= 2**53:
+            return None
+        return self.query.columns, body.normals.astype(np.float64), body.offsets.astype(np.float64)
+
+    @cached_property
+    def furthest(self) -> int:
+        """The largest coordinate of an answer for which `facets` serve; -1 if for none."""
+        if self.facets is None:
+            return -1
+        return self.query.reach + REACH * largest(self.body.body.corners)
+
+    def log_probability(self, answer: ArrayLike) -> FloatArray:
+        """The logarithm of P(answer | s) for every state."""
+        return self.log_likelihood(answer) - self.log_normalizer
+
+    @cached_property
+    def log_normalizer(self) -> float:
+        """log of the sum of exp(-epsilon ||x||_K) over the lattice of the span."""
+        return self._moments[0]
+
+    @cached_property
+    def mean_squared_error(self) -> float:
+        """E|z - f(s)|^2 in the units of the query, summed over the lattice.
+
+        Above 2**25 cosets, where the lattice is a millionth of the hull, the continuous
+        formula stands in.
+        """
+        return self._moments[1] * float(self.query.step) ** 2
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        body, rank = self.body, self.body.rank
+        if rank == 0:
+            return 0.0, 0.0
+        epsilon = float(self.epsilon)
+        total = sum(body.determinants)
+        if total > MAX_SUMMED:
+            error = float(body.mean_squared_error(self.epsilon) / body.step**2)
+            return log(total) - rank * log(epsilon), error
+        mass, second = fan_of(body).sums(epsilon)
+        return log(mass) - rank * log1p(-exp(-epsilon)), second / mass
+
+
+@dataclass(frozen=True)
+class _Numbered(Sequence[bytes]):
+    """The names b"0", b"1", ..., written only when somebody reads them."""
+
+    numbers: range
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, number: Any) -> Any:
+        return b"%d" % self.numbers[number]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (b"%d" % number for number in self.numbers)
+
+
+def lattice_vector(entries: ArrayLike) -> ObjectArray:
+    """Integers as an array: 64-bit if their differences from a query's points fit, else Python's.
+
+    NumPy left alone would make floats of integers beyond 63 bits.
+    """
+    vector = np.asarray(entries)
+    if vector.dtype != np.int64:
+        vector = np.array(entries, dtype=object)
+        if not all(isinstance(entry, (int, np.integer)) for entry in vector.flat):
+            raise ArgumentError("answer must be integers on the query's lattice")
+    narrow = largest(vector) < LATTICE_LIMIT
+    return vector.astype(np.int64 if narrow else object, copy=False)

@@ -1,0 +1,1 @@
+"""Who must look like whom: graphs, protection, repair, plans."""

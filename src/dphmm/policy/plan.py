@@ -1,0 +1,263 @@
+"""What is public about a step: graph, hull and noise, as a function of the possible set.
+
+Nothing here depends on a true state or on an answer, except through the possible set, so
+one plan serves every person of a scenario and remembers the sets it has met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import inf
+
+import numpy as np
+
+from dphmm import kernels
+from dphmm._types import IntArray, Mask
+from dphmm.errors import ArgumentError
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism, body_for
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.repair import RepairMethod, added_edges
+from dphmm.policy.sensitivity import sensitivity_hull
+
+__all__ = ["Plan", "Protected"]
+
+REMEMBERED = 1024
+"""How many possible sets a plan keeps before it forgets them and begins again."""
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """A hull, the body that its noise uses, and that noise at every epsilon asked for."""
+
+    query: Query
+    hull: SensitivityHull
+    """The sensitivity hull of a repaired policy."""
+    body: SensitivityHull
+    """The hull, or a body that contains it."""
+
+    def mechanism(self, epsilon: Fraction) -> Mechanism:
+        """The noise at one epsilon, made once."""
+        if epsilon not in self._made:
+            self._made[epsilon] = Mechanism(self.query, self.body, epsilon)
+        return self._made[epsilon]
+
+    @cached_property
+    def _made(self) -> dict[Fraction, Mechanism]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """One possible set with the edges that protect it and the noise that follows."""
+
+    possible: Mask
+    unrestricted: PolicyGraph
+    added: IntArray
+    """The edges that repair added to the policy on this set."""
+    noise: Noise
+
+    @cached_property
+    def policy(self) -> PolicyGraph:
+        """The policy, restricted and repaired."""
+        return self.unrestricted.restricted_to(self.possible).with_edges(self.added)
+
+    @property
+    def query(self) -> Query:
+        """The query that is answered."""
+        return self.noise.query
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """The sensitivity hull of the repaired policy."""
+        return self.noise.hull
+
+    @property
+    def body(self) -> SensitivityHull:
+        """The body of the noise."""
+        return self.noise.body
+
+    def mechanism(self, epsilon: Fraction) -> Mechanism:
+        """The noise at this step."""
+        return self.noise.mechanism(epsilon)
+
+    @cached_property
+    def worst_norm(self) -> Fraction | float:
+        """The largest norm of a difference between possible states (Theorem 6.3)."""
+        return self.body.largest_norm(self.query.points[self.possible])
+
+    def constrained(self, epsilon: Fraction) -> Fraction | float:
+        """What a release costs the worst pair of possible states (Theorem 6.3)."""
+        return self.worst_norm * epsilon
+
+    @cached_property
+    def is_lone(self) -> bool:
+        """Whether only one state is possible, which nothing can hide."""
+        return int(self.possible.sum()) == 1
+
+    def statement(self, epsilon: Fraction, delta: float = 0) -> str:
+        """What a release at this step does and does not hide, in a sentence."""
+        if self.is_lone:
+            return "Only one state is possible; nothing can protect it."
+        text = f"Odds between two linked states change by at most a factor exp({float(epsilon):g})."
+        if delta:
+            text += f" States outside the {1 - delta:g} location set are not protected."
+        if self.worst_norm == inf:
+            text += " Some possible states are told apart with certainty."
+        return text
+
+
+class Plan:
+    """The public side of a scenario: policy, query, noise and repair."""
+
+    def __init__(
+        self,
+        policy: PolicyGraph,
+        query: Query,
+        *,
+        mechanism: str = "knorm",
+        shape: str = "hull",
+        repair: RepairMethod | None = "min_error",
+        full_rank: bool = True,
+        partners: Mapping[int, int] | PolicyGraph | None = None,
+    ) -> None:
+        if policy.n_states != query.n_states:
+            raise ArgumentError(
+                f"policy must have the {query.n_states} states of the query, got {policy.n_states}"
+            )
+        self.policy = policy
+        self.query = query
+        self.mechanism = mechanism
+        self.shape = shape
+        self.repair = repair
+        self.full_rank = full_rank
+        self.partners = partners
+        self._body = body_for(mechanism, shape)
+        self._met: dict[bytes, Protected] = {}
+        self._latest: Protected | None = None
+        self._noises: dict[bytes, Noise] = {}
+
+    def for_query(self, query: Query) -> Plan:
+        """The same rules for another query on the same states."""
+        return Plan(
+            self.policy,
+            query,
+            mechanism=self.mechanism,
+            shape=self.shape,
+            repair=self.repair,
+            full_rank=self.full_rank,
+            partners=self.partners,
+        )
+
+    def at(self, possible: Mask) -> Protected:
+        """What protects the states of a possible set."""
+        latest = self._latest
+        if latest is not None and latest.possible is possible:
+            return latest
+        name = possible.tobytes()
+        step = self._met.get(name)
+        if step is None:
+            step = self._protected(possible)
+            if len(self._met) >= REMEMBERED:
+                # Everything at once: threads share a plan, and this is one operation for them.
+                self._met.clear()
+                self._noises.clear()
+            self._met[name] = step
+        self._latest = step
+        return step
+
+    def _protected(self, possible: Mask) -> Protected:
+        alive, connected = self._differences.alive(possible)
+        noise = self._noise(alive, possible)
+        added = _NO_EDGES
+        # A state with a living edge is hidden by its neighbour; only the others can be exposed.
+        whole = noise.hull.rank == self.query.dimension or not self.full_rank
+        sound = whole and (connected | ~possible).all()
+        if self.repair is not None and (not sound or isinstance(self.partners, PolicyGraph)):
+            # An enlarged body contains the hull, so what protects in one protects in both.
+            added = added_edges(
+                self.query,
+                self.policy,
+                possible,
+                method=self.repair,
+                full_rank=self.full_rank,
+                hull=self._body if self.shape == "hull" else None,
+                partners=self.partners,
+            )
+            if len(added):
+                extra = self.query.points[added[:, 0]] - self.query.points[added[:, 1]]
+                corners = np.concatenate([noise.hull.lattice_vertices, extra])
+                noise = self._with_body(SensitivityHull.spanned_by(corners, self.query.step))
+        return Protected(possible, self.policy, added, noise)
+
+    def _noise(self, alive: Mask, possible: Mask) -> Noise:
+        """The noise of the restricted policy; the same differences give the same noise."""
+        if len(self.policy.members):
+            return self._with_body(sensitivity_hull(self.query, self.policy, possible))
+        name = alive.tobytes()
+        noise = self._noises.get(name)
+        if noise is None:
+            vectors = self._differences.classes[alive]
+            noise = self._with_body(SensitivityHull.spanned_by(vectors, self.query.step))
+            self._noises[name] = noise
+        return noise
+
+    def _with_body(self, hull: SensitivityHull) -> Noise:
+        return Noise(self.query, hull, hull if self._body is None else self._body(hull))
+
+    @cached_property
+    def _differences(self) -> Differences:
+        return Differences.of(self.query, self.policy)
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """The policy's edges grouped by their difference, of which a grid has only a few."""
+
+    policy: PolicyGraph
+    classes: IntArray
+    """(C, d) the distinct differences."""
+    class_of: IntArray
+    """For every link the number of its difference."""
+
+    @classmethod
+    def of(cls, query: Query, policy: PolicyGraph) -> Differences:
+        """Group the edges of a policy that stand alone."""
+        vectors = query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]]
+        order = np.lexsort(vectors.T)
+        ordered = vectors[order]
+        fresh = np.ones(len(ordered), dtype=bool)
+        fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        class_of = np.empty(len(ordered), dtype=np.int64)
+        class_of[order] = np.cumsum(fresh) - 1
+        return cls(policy, ordered[fresh], class_of)
+
+    def alive(self, possible: Mask) -> tuple[Mask, Mask]:
+        """Which differences have an edge left, and which possible states have a neighbour."""
+        present, connected = kernels.edges.living(
+            self.policy.links, self.class_of, len(self.classes), possible
+        )
+        members = self.policy.restricted_to(possible).members if len(self.policy.members) else ()
+        if len(members):
+            connected[members] = True
+        return present, connected
+
+
+_NO_EDGES: IntArray = np.empty((0, 2), dtype=np.int64)
+
+
+def location_set(probabilities: np.ndarray[tuple[int], np.dtype[np.float64]], delta: float) -> Mask:
+    """The fewest states whose probabilities reach 1 - delta, likeliest first (Theorem 4.1).
+
+    Ties go to the lowest state, so the set is the same for everyone.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    reached = np.cumsum(probabilities[order])
+    count = int(np.searchsorted(reached, 1 - delta)) + 1
+    chosen = np.zeros(len(probabilities), dtype=bool)
+    chosen[order[:count]] = True
+    return chosen & (probabilities > 0)

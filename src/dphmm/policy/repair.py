@@ -1,0 +1,321 @@
+"""Repairing a policy so that nobody is exposed: the paper's Algorithms 1 and 3, and better.
+
+Exposed states are taken lowest first; each is linked to one other possible state, and
+exposure is looked at again after every new edge. Which partner is the method's choice:
+
+* `nearest` (Algorithm 1): the nearest answer;
+* `min_area` (Algorithm 3): the smallest volume of the hull;
+* `min_error`: the smallest mean squared error, which is what volume was meant to stand for;
+* `optimal`: the smallest mean squared error over all choices of partners together.
+
+Ties go to the lowest state. With `full_rank` edges are then added by the same rule until
+the span of the hull holds every difference between possible states: without that, some
+pairs are told apart with certainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm import kernels
+from dphmm._types import IntArray, Mask, ObjectArray
+from dphmm.errors import ArgumentError, ExposureError, TooLargeError
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.lattice import exact_product, largest, row_labels, span_transform
+from dphmm.geometry.query import Query
+from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.policy.protection import count_hidden
+from dphmm.policy.sensitivity import sensitivity_hull
+
+__all__ = ["RepairMethod", "added_edges", "protect"]
+
+RepairMethod: TypeAlias = Literal["nearest", "min_area", "min_error", "optimal"]
+Body: TypeAlias = Callable[[SensitivityHull], SensitivityHull]
+
+MAX_ASSIGNMENTS = 1_000_000
+"""`optimal` refuses to search more choices of partners than this."""
+
+
+def protect(
+    query: Query,
+    policy: PolicyGraph,
+    possible: ArrayLike | None = None,
+    method: RepairMethod = "min_error",
+    full_rank: bool = True,
+    hull: Body | None = None,
+    partners: Mapping[int, int] | PolicyGraph | None = None,
+) -> PolicyGraph:
+    """The policy on the possible states with the edges that protect every one of them.
+
+    `hull` turns the policy's hull into the body that the noise really uses, for example
+    `SensitivityHull.l1_ball`. `partners` are the user's own choices: a partner for a state,
+    used if the state is exposed and the partner possible, or a whole graph that must suffice.
+    A lone possible state is returned as it is, since nothing can hide it.
+
+    >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
+    >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
+    >>> possible = [False, False, True, True, True, True]
+    >>> for method in ("nearest", "min_area", "min_error"):
+    ...     print(method, added_edges(query, policy, possible, method).tolist())
+    nearest [[2, 4]]
+    min_area [[2, 3]]
+    min_error [[2, 4]]
+    >>> protect(query, policy, possible, partners={2: 5}).has_edge(2, 5)
+    True
+    """
+    mask = possible_mask(possible, query.n_states)
+    edges = added_edges(query, policy, mask, method, full_rank, hull, partners)
+    return policy.restricted_to(mask).with_edges(edges)
+
+
+def added_edges(
+    query: Query,
+    policy: PolicyGraph,
+    possible: ArrayLike | None = None,
+    method: RepairMethod = "min_error",
+    full_rank: bool = True,
+    hull: Body | None = None,
+    partners: Mapping[int, int] | PolicyGraph | None = None,
+) -> IntArray:
+    """The edges that `protect` adds, in the order in which it adds them."""
+    if method not in ("nearest", "min_area", "min_error", "optimal"):
+        raise ArgumentError(
+            f"method must be nearest, min_area, min_error or optimal, got {method!r}"
+        )
+    mask = possible_mask(possible, query.n_states)
+    repair = _Repair(query, mask, sensitivity_hull(query, policy, mask), hull)
+    graph = policy.restricted_to(mask)
+    if len(repair.states) > 1:
+        if isinstance(partners, PolicyGraph):
+            for low, high in partners.restricted_to(mask).edges:
+                if not graph.has_edge(low, high):
+                    repair.link(low, high)
+            if len(alone := repair.exposed()):
+                raise ExposureError(
+                    f"partners must protect every possible state, got {len(alone)} exposed "
+                    f"(the first is state {alone[0]}); add edges for them"
+                )
+        elif method == "optimal":
+            _link_optimally(repair, _checked_partners(repair, partners))
+        else:
+            _link_greedily(repair, method, _checked_partners(repair, partners))
+        if full_rank:
+            _link_until_spanned(repair, method)
+    return np.array(repair.edges, dtype=np.int64).reshape(-1, 2)
+
+
+@dataclass
+class _Repair:
+    """A hull that grows by one edge at a time."""
+
+    query: Query
+    possible: Mask
+    hull: SensitivityHull
+    body_of: Body | None
+    edges: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.states = np.flatnonzero(self.possible)
+        self.points = self.query.points[self.states]
+
+    @property
+    def body(self) -> SensitivityHull:
+        return self.hull if self.body_of is None else self.body_of(self.hull)
+
+    def exposed(self) -> IntArray:
+        alone: IntArray = self.states[count_hidden(self.points, self.body, 2) == 1]
+        return alone
+
+    def is_exposed(self, state: int) -> bool:
+        body = self.body
+        facets = body.compiled_facets
+        if facets is None:
+            return int(body.lattice_contains(self.differences(state)).sum()) == 1
+        ordered, row_of = self._ordered
+        return bool(kernels.gauge.is_alone(ordered, row_of[state], *facets))
+
+    @cached_property
+    def _ordered(self) -> tuple[IntArray, IntArray]:
+        """The points by their first coordinate, and the row of every state."""
+        order = np.argsort(self.points[:, 0], kind="stable")
+        row_of = np.zeros(len(self.possible), dtype=np.int64)
+        row_of[self.states[order]] = np.arange(len(order))
+        return np.ascontiguousarray(self.points[order]), row_of
+
+    def differences(self, state: int) -> IntArray:
+        """From one state to every possible state, in the order of `states`."""
+        vectors: IntArray = self.points - self.query.points[state]
+        return vectors
+
+    def link(self, a: int, b: int) -> None:
+        self.edges.append((int(a), int(b)))
+        self.hull = _extended(self.hull, self.query.points[b] - self.query.points[a])
+
+
+def _extended(hull: SensitivityHull, vector: IntArray) -> SensitivityHull:
+    if hull.lattice_contains(vector[None, :])[0]:
+        return hull
+    return SensitivityHull.spanned_by(
+        np.concatenate([hull.lattice_vertices, vector[None, :]]), hull.step
+    )
+
+
+def _checked_partners(repair: _Repair, partners: Mapping[int, int] | None) -> dict[int, int]:
+    """The user's choices whose two states are possible."""
+    n_states = len(repair.possible)
+    for state, partner in (partners or {}).items():
+        if state == partner or not (0 <= state < n_states and 0 <= partner < n_states):
+            raise ArgumentError(
+                f"partners must join two different states 0..{n_states - 1}, "
+                f"got {state!r}: {partner!r}"
+            )
+    return {
+        int(state): int(partner)
+        for state, partner in (partners or {}).items()
+        if repair.possible[state] and repair.possible[partner]
+    }
+
+
+def _link_greedily(repair: _Repair, method: RepairMethod, partners: Mapping[int, int]) -> None:
+    # A larger hull never exposes anyone, so one pass in order meets every exposed state.
+    for state in repair.exposed():
+        if not repair.is_exposed(state):
+            continue
+        partner = partners.get(int(state))
+        if partner is None:
+            others = repair.states != state
+            best = _best(repair, repair.differences(state)[others], method)
+            partner = repair.states[others][best]
+        repair.link(state, partner)
+
+
+def _link_until_spanned(repair: _Repair, method: RepairMethod) -> None:
+    """Candidates are, for each state, the nearest one that the hull tells apart from it."""
+    wanted, _ = span_transform(repair.points - repair.points[0])
+    while repair.body.rank < wanted:
+        beyond = repair.hull.transform[:, repair.hull.rank :]
+        cosets = row_labels(exact_product(repair.points - repair.points[0], beyond))
+        nearest = _nearest_elsewhere(repair.points, cosets)
+        best = _best(repair, repair.points[nearest] - repair.points, method)
+        repair.link(*sorted((int(repair.states[best]), int(repair.states[nearest[best]]))))
+
+
+def _nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
+    if largest(points) < 2**29:
+        found: IntArray = kernels.distance.nearest_elsewhere(points, groups)
+        return found
+    wide = points.astype(object)
+    nearest = []
+    for point, group in zip(wide, groups, strict=True):
+        others = np.flatnonzero(groups != group)
+        nearest.append(others[np.argmin(((wide[others] - point) ** 2).sum(axis=1))])
+    return np.array(nearest)
+
+
+def _best(repair: _Repair, vectors: IntArray, method: RepairMethod) -> int:
+    """The number of the best difference to add, the first on ties."""
+    if method == "nearest":
+        wide = vectors if largest(vectors) < 2**29 else vectors.astype(object)
+        return int(np.argmin((wide**2).sum(axis=1)))
+    if repair.body_of is None and repair.hull.rank == repair.hull.dimension == 2:
+        return _best_in_plane(repair.hull, vectors, method)
+    return _best_of_all(repair, vectors, method)
+
+
+def _best_of_all(repair: _Repair, vectors: ObjectArray, method: RepairMethod) -> int:
+    """The plain search: build the hull with every candidate.
+
+    No convex body that holds w has a mean squared error below 2|w|^2 (the double cone over
+    +-w has the least second moment along w), so longer candidates need not be tried.
+    """
+    lengths = (vectors.astype(object) ** 2).sum(axis=1)
+    best, record = -1, None
+    for number in sorted(range(len(vectors)), key=lambda i: (lengths[i], i)):
+        least = 0 if method == "min_area" else 2 * lengths[number] * repair.query.step**2
+        if record is not None and least > record:
+            break
+        hull = _extended(repair.hull, vectors[number])
+        body = hull if repair.body_of is None else repair.body_of(hull)
+        score = body.volume if method == "min_area" else body.mean_squared_error(1)
+        if record is None or (score, number) < (record, best):
+            best, record = number, score
+    return best
+
+
+def _best_in_plane(hull: SensitivityHull, vectors: IntArray, method: RepairMethod) -> int:
+    """Tangents instead of hulls: floats propose, and near ties are settled in integers."""
+    ring = hull.body.corners
+    close = np.arange(len(vectors))
+    # Below 2**25 every cross product is a whole float, so only the sums, all positive, round.
+    if max(largest(ring), largest(vectors)) < 2**25:
+        moments = kernels.planar.extended_moments(
+            ring.astype(np.float64), vectors.astype(np.float64)
+        )
+        scores = moments[:, 0] if method == "min_area" else moments[:, 1] / moments[:, 0]
+        close = np.flatnonzero(scores <= scores.min() * (1 + 1e-9))
+    if len(close) == 1:
+        return int(close[0])
+    settle = kernels.planar.extended_moments.py_func
+    whole = settle(ring.astype(object), vectors[close].astype(object))
+    exact_scores = [
+        area if method == "min_area" else Fraction(moment, area) for area, moment in whole
+    ]
+    return int(close[min(range(len(close)), key=lambda i: (exact_scores[i], close[i]))])
+
+
+def _link_optimally(repair: _Repair, partners: Mapping[int, int]) -> None:
+    """Branch and bound over one partner for each exposed state that the user gave none."""
+    exposed = [int(state) for state in repair.exposed()]
+    choices = [_choices(repair, state, partners.get(state)) for state in exposed]
+    count = prod(len(choice) for choice in choices)
+    if count > MAX_ASSIGNMENTS:
+        raise TooLargeError(
+            f"method 'optimal' searches at most {MAX_ASSIGNMENTS} choices of partners, "
+            f"got {count:.3g} for {len(exposed)} exposed states; use 'min_error'"
+        )
+    # Whatever is chosen for the states still to come, each at least costs its shortest edge.
+    ahead = [0]
+    for choice in reversed(choices):
+        ahead.append(max(ahead[-1], choice[0][0]))
+    ahead.reverse()
+    best: tuple[Fraction, list[tuple[int, int]]] | None = None
+
+    def search(depth: int, hull: SensitivityHull, edges: list[tuple[int, int]], reach: int) -> None:
+        nonlocal best
+        if best is not None and 2 * max(reach, ahead[depth]) * repair.query.step**2 >= best[0]:
+            return
+        if depth == len(exposed):
+            body = hull if repair.body_of is None else repair.body_of(hull)
+            error = body.mean_squared_error(1)
+            if best is None or error < best[0]:
+                best = error, edges
+            return
+        for length, partner in choices[depth]:
+            vector = repair.query.points[partner] - repair.query.points[exposed[depth]]
+            grown = _extended(hull, vector)
+            new = edges if grown is hull else [*edges, (exposed[depth], partner)]
+            search(depth + 1, grown, new, max(reach, length))
+
+    search(0, repair.hull, [], 0)
+    if best is not None:
+        for a, b in best[1]:
+            repair.link(a, b)
+
+
+def _choices(repair: _Repair, state: int, wanted: int | None) -> list[tuple[int, int]]:
+    """(squared length, partner), shortest first, one partner for each difference."""
+    lengths = (repair.differences(state).astype(object) ** 2).sum(axis=1)
+    options: dict[tuple[int, ...], tuple[int, int]] = {}
+    for partner, length in zip(repair.states.tolist(), lengths, strict=True):
+        if partner != state and wanted in (None, partner):
+            point = tuple(repair.query.points[partner].tolist())
+            options.setdefault(point, (int(length), partner))
+    return sorted(options.values())

@@ -1,0 +1,1 @@
+"""The one way to release: streams, batches, and where they stand."""

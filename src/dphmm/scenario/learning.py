@@ -1,0 +1,266 @@
+"""Learning a chain from trips or releases, and saying what that costs.
+
+A model is published with the scenario, and the moves it calls impossible reveal moves that
+nobody made. So there are three ways: counting trips whose owners agree to publish the counts;
+counting under differential privacy for whole people; and EM on answers that have been
+released already, which costs nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.spatial import cKDTree
+
+from dphmm._types import IntArray
+from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.markov import MarkovModel
+from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import Exact, as_epsilon, as_text
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.randomness import Randomness
+from dphmm.release.stream import Stream
+from dphmm.scenario.models import PUBLIC_SOURCE, LearnedModel
+
+__all__ = [
+    "Bounds",
+    "Moves",
+    "from_private_counts",
+    "from_public_counts",
+    "learn_from_releases",
+    "learn_private",
+    "learn_public",
+    "moves_within",
+    "support_from_edges",
+]
+
+
+@dataclass(frozen=True)
+class Moves:
+    """One person's moves in order of time: from, to, and the step of the clock they lead into."""
+
+    sources: IntArray = field(repr=False)
+    targets: IntArray = field(repr=False)
+    slots: IntArray = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @classmethod
+    def of_track(cls, slots: ArrayLike, states: ArrayLike) -> Moves:
+        """The moves of a track: between neighbouring steps only, so a gap is no move.
+
+        >>> moves = Moves.of_track([1, 2, 5, 6], [0, 3, 1, 2])
+        >>> moves.sources.tolist(), moves.targets.tolist()
+        ([0, 1], [3, 2])
+        """
+        when, where = (np.asarray(column, dtype=np.int64) for column in (slots, states))
+        next_to = np.flatnonzero(np.diff(when) == 1)
+        return cls(where[next_to], where[next_to + 1], when[next_to + 1])
+
+    @classmethod
+    def joined(cls, parts: Iterable[Moves]) -> Moves:
+        """The moves of some parts, one after the other."""
+        each = list(parts)
+        none = np.zeros(0, dtype=np.int64)
+        return cls(
+            np.concatenate([none, *(moves.sources for moves in each)]),
+            np.concatenate([none, *(moves.targets for moves in each)]),
+            np.concatenate([none, *(moves.slots for moves in each)]),
+        )
+
+    def at(self, kept: IntArray) -> Moves:
+        """Some of the moves."""
+        return Moves(self.sources[kept], self.targets[kept], self.slots[kept])
+
+
+def moves_within(points: ArrayLike, radius: float) -> sparse.csr_array:
+    """The support that lets every state move to the states within a radius, itself included.
+
+    It depends on where the states are and on nothing that anybody did.
+
+    >>> moves_within([[0, 0], [0, 1], [0, 3]], 1).toarray().astype(int)
+    array([[1, 1, 0],
+           [1, 1, 0],
+           [0, 0, 1]])
+    """
+    places = np.asarray(points, dtype=np.float64)
+    if not radius >= 0:
+        raise ArgumentError(f"radius must not be negative, got {radius!r}")
+    pairs = cKDTree(places).query_pairs(radius, output_type="ndarray").astype(np.int64)
+    return support_from_edges(pairs, len(places))
+
+
+def support_from_edges(edges: ArrayLike, n_states: int) -> sparse.csr_array:
+    """The support with both directions of every edge, and staying put."""
+    pairs = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+    itself = np.arange(n_states)
+    rows = np.concatenate([pairs[:, 0], pairs[:, 1], itself])
+    columns = np.concatenate([pairs[:, 1], pairs[:, 0], itself])
+    support = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_states, n_states))
+    support.sum_duplicates()
+    support.data[:] = 1.0
+    return support
+
+
+def learn_public(
+    people: Iterable[Moves],
+    n_states: int,
+    *,
+    smoothing: float = 0.0,
+    support: sparse.csr_array | None = None,
+    slots: int = 1,
+) -> LearnedModel:
+    """The chain of raw counts; whoever uses it treats the counts, zeros included, as public."""
+    counts = _counts(people, n_states, slots)
+    return from_public_counts(counts, smoothing=smoothing, support=support)
+
+
+def from_public_counts(
+    counts: Sequence[sparse.csr_array],
+    *,
+    smoothing: float = 0.0,
+    support: sparse.csr_array | None = None,
+) -> LearnedModel:
+    """The chain of counts that an engine has made, one matrix for each part of the cycle."""
+    models = [MarkovModel.from_counts(c, smoothing=smoothing, support=support) for c in counts]
+    return LearnedModel(_chain(models), PUBLIC_SOURCE)
+
+
+def learn_private(
+    people: Iterable[Moves],
+    n_states: int,
+    *,
+    epsilon: Exact,
+    max_moves: int,
+    support: sparse.csr_array,
+    prior: float = 0.5,
+    slots: int = 1,
+    randomness: Randomness | None = None,
+) -> LearnedModel:
+    """The chain of noisy counts: epsilon-differentially private for whole people.
+
+    Each person counts with at most `max_moves` moves of the support, spread evenly over
+    theirs, so adding or removing everything about one person changes the counts by at most
+    `max_moves` in sum. Every count of the support, zeros included, gets exact discrete
+    Laplace noise of scale max_moves/epsilon: the one-dimensional K-norm noise with
+    K = [-max_moves, max_moves]. What follows (negative counts become zero, `prior` is added
+    to each count, rows are normalised) looks at nothing else.
+    """
+    bounds = Bounds(support, max_moves)
+    if bounds.n_states != n_states:
+        raise ArgumentError(
+            f"support must be {n_states} by {n_states}, got {sparse.csr_array(support).shape}"
+        )
+    counts = _counts(map(bounds.cut, people), n_states, slots)
+    return from_private_counts(counts, bounds, epsilon=epsilon, prior=prior, randomness=randomness)
+
+
+class Bounds:
+    """How much one person can count: moves of a support chosen without the data, so many."""
+
+    def __init__(self, support: sparse.csr_array, max_moves: int) -> None:
+        if isinstance(max_moves, bool) or not isinstance(max_moves, int) or max_moves < 1:
+            raise ArgumentError(f"max_moves must be a whole number from 1, got {max_moves!r}")
+        self.support = sparse.csr_array(support)
+        if self.support.shape[0] != self.support.shape[1]:
+            raise ArgumentError(f"support must be square, got {self.support.shape}")
+        self.support.sort_indices()
+        self.max_moves = max_moves
+        self.n_states = int(self.support.shape[0])
+        self.rows = np.repeat(np.arange(self.n_states), np.diff(self.support.indptr))
+        self._keys = self.rows * self.n_states + self.support.indices
+
+    def cut(self, moves: Moves) -> Moves:
+        """The moves of one person that count: a rule that sees only this person."""
+        return _bounded(moves, self._keys, self.n_states, self.max_moves)
+
+
+def from_private_counts(
+    exact: Sequence[sparse.csr_array],
+    bounds: Bounds,
+    *,
+    epsilon: Exact,
+    prior: float = 0.5,
+    randomness: Randomness | None = None,
+) -> LearnedModel:
+    """The chain of exact counts of bounded people, after noise on every cell of the support."""
+    used = as_epsilon(epsilon)
+    if not 0 < prior < np.inf:
+        raise ArgumentError(f"prior must be positive and finite, got {prior!r}")
+    allowed, max_moves = bounds.support, bounds.max_moves
+    body = SensitivityHull.from_vertices([[max_moves]])
+    models = []
+    for slot, exact_counts in enumerate(exact):
+        counts = np.asarray(exact_counts[bounds.rows, allowed.indices]).ravel().astype(np.int64)
+        noise = Mechanism(Query(counts), body, used)
+        context = (b"learn", b"%d" % slot)
+        noisy = [int(noise.sample(cell, randomness, context)[0]) for cell in range(len(counts))]
+        kept = np.maximum(np.array(noisy, dtype=np.float64), 0.0) + prior
+        matrix = sparse.csr_array((kept, allowed.indices, allowed.indptr), shape=allowed.shape)
+        models.append(MarkovModel.from_counts(matrix))
+    source = (
+        f"private, epsilon={as_text(used)} for everything about one person, added or removed; "
+        f"at most {max_moves} moves a person, discrete Laplace of scale "
+        f"{as_text(max_moves / used)} on every count of a support chosen without the data"
+    )
+    return LearnedModel(_chain(models), source)
+
+
+def learn_from_releases(
+    streams: Sequence[Stream], *, iterations: int = 20, smoothing: float = 0.1
+) -> LearnedModel:
+    """The chain that EM reaches from what streams have said; it costs nothing more.
+
+    The possible moves stay those of the streams' own model, which they all share.
+    """
+    if not streams:
+        raise ArgumentError("streams must hold at least one stream, got none")
+    model = streams[0].model
+    if not isinstance(model, MarkovModel):
+        raise ArgumentError("streams must have a plain model, got one that changes with time")
+    learned = model.fit_em(
+        [stream.observations() for stream in streams],
+        start=[stream.start for stream in streams],
+        n_iter=iterations,
+        smoothing=smoothing,
+    )
+    return LearnedModel(
+        learned.model, f"from releases of {len(streams)} people by EM; no further cost"
+    )
+
+
+def _bounded(moves: Moves, keys: IntArray, n_states: int, max_moves: int) -> Moves:
+    """At most so many of a person's moves of the support: a rule that sees only this person."""
+    wanted = moves.sources * n_states + moves.targets
+    places = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    inside = np.flatnonzero(keys[places] == wanted) if len(keys) else np.zeros(0, np.int64)
+    if len(inside) > max_moves:
+        inside = inside[np.arange(max_moves) * len(inside) // max_moves]
+    return moves.at(inside)
+
+
+def _counts(people: Iterable[Moves], n_states: int, slots: int) -> list[sparse.csr_array]:
+    """The number of moves from each state to each other, for each part of the cycle."""
+    if slots < 1:
+        raise ArgumentError(f"slots must be at least 1, got {slots!r}")
+    moves = Moves.joined(people)
+    sources, targets, turns = moves.sources, moves.targets, moves.slots % slots
+    counts = []
+    for slot in range(slots):
+        here = turns == slot
+        ones = np.ones(int(here.sum()))
+        matrix = sparse.csr_array((ones, (sources[here], targets[here])), (n_states, n_states))
+        matrix.sum_duplicates()
+        counts.append(matrix)
+    return counts
+
+
+def _chain(models: list[MarkovModel]) -> MarkovModel | TimeVaryingModel:
+    return models[0] if len(models) == 1 else TimeVaryingModel(models)

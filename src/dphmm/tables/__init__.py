@@ -1,0 +1,1 @@
+"""Rows in, answers out: times, states, trips, maps, datasets and files."""

@@ -1,0 +1,27 @@
+"""Tracks of people: published datasets, plain files, and a synthetic city."""
+
+from __future__ import annotations
+
+from dphmm.tables.datasets.city import City, synthetic_city
+from dphmm.tables.datasets.files import load_tracks
+from dphmm.tables.datasets.geolife import load_geolife
+from dphmm.tables.datasets.gowalla import load_gowalla
+from dphmm.tables.datasets.reading import BadRow, Loaded, LoadReport, Progress
+from dphmm.tables.datasets.tracks import Trip, cut_trips, resample, split_trips, to_states
+
+__all__ = [
+    "BadRow",
+    "City",
+    "LoadReport",
+    "Loaded",
+    "Progress",
+    "Trip",
+    "cut_trips",
+    "load_geolife",
+    "load_gowalla",
+    "load_tracks",
+    "resample",
+    "split_trips",
+    "synthetic_city",
+    "to_states",
+]

@@ -1,0 +1,195 @@
+"""The states of a scenario: a table with one row a state, its labels and its places."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import KDTree
+
+from dphmm._types import FloatArray, IntArray
+from dphmm.errors import ArgumentError, DataError
+from dphmm.tables.files import csv_text, read_text, write_whole
+from dphmm.tables.geo import LocalPlane
+
+__all__ = ["States"]
+
+_LABELS = ("label", "state", "name", "id")
+_ON_EARTH = ("latitude", "longitude")
+_FARTHEST = 1e6
+"""Coordinates are cut at so many times the spread of the states, where distances still differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What is known of every state: its label, its numbers, its texts; all of it public.
+
+    The number columns are coordinates (x and y, latitude and longitude, or anything else a
+    query may ask for); the text columns are categories.
+
+    >>> states = States(("cafe", "school"), {"x": np.array([0.0, 3.0]), "y": np.array([0.0, 4.0])})
+    >>> states.state_of("school"), states.nearest([[2.9, 1e6]]).tolist()
+    (1, [1])
+    """
+
+    labels: tuple[str, ...]
+    numbers: Mapping[str, FloatArray] = field(repr=False)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    source: str = field(default="states", repr=False)
+    """What messages call the table, usually the name of its file."""
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            raise ArgumentError("labels must name at least one state, got none")
+        if len(set(self.labels)) != len(self.labels):
+            raise ArgumentError("labels must name each state once, got a repeated label")
+        for name, column in (*self.numbers.items(), *self.texts.items()):
+            if len(column) != len(self.labels):
+                raise ArgumentError(
+                    f"{name} must have one value for each of {len(self.labels)} states, "
+                    f"got {len(column)}"
+                )
+        for name, column in self.numbers.items():
+            if not np.isfinite(column).all():
+                raise ArgumentError(f"{name} must be finite for every state, got another value")
+
+    @classmethod
+    def on_plane(
+        cls,
+        centers: ArrayLike,
+        categories: Iterable[str] | None = None,
+        labels: Iterable[str] | None = None,
+    ) -> States:
+        """States at places x, y, such as the centres of a grid's cells."""
+        places = np.asarray(centers, dtype=np.float64)
+        names = map(str, range(len(places))) if labels is None else labels
+        texts = {} if categories is None else {"category": tuple(categories)}
+        return cls(tuple(names), {"x": places[:, 0].copy(), "y": places[:, 1].copy()}, texts)
+
+    @classmethod
+    def read(cls, path: str | Path) -> States:
+        """The states of a CSV file with a header; a column of numbers is one everywhere."""
+        name = Path(path).name
+        text = read_text(path)
+        first = text.partition("\n")[0]
+        reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count))
+        try:
+            rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+        except csv.Error:
+            raise DataError(f"{name}:{reader.line_num}: row must be CSV, got other text") from None
+        if len(rows) < 2:
+            raise DataError(f"{name}: file must have a header and at least one state, got neither")
+        header = [cell.strip() for cell in rows[0][1]]
+        if len(set(header)) != len(header) or not all(header):
+            raise DataError(f"{name}:1: header must name each column once")
+        for line, row in rows[1:]:
+            if len(row) != len(header):
+                raise DataError(
+                    f"{name}:{line}: row must have {len(header)} fields, got {len(row)}"
+                )
+        columns = {
+            column: [row[place].strip() for _, row in rows[1:]]
+            for place, column in enumerate(header)
+        }
+        lines = [line for line, _ in rows[1:]]
+        label = next((column for column in _LABELS if column in columns), None)
+        labels = columns.pop(label) if label else [str(n) for n in range(len(lines))]
+        seen: set[str] = set()
+        for line, text_label in zip(lines, labels, strict=True):
+            if not text_label or text_label in seen:
+                raise DataError(f"{name}:{line}: {label} must be a new name, got {text_label!r}")
+            seen.add(text_label)
+        numbers = {}
+        for column, cells in list(columns.items()):
+            values = _numbers(cells, lines, name, column)
+            if values is not None:
+                numbers[column] = values
+                del columns[column]
+        texts = {column: tuple(cells) for column, cells in columns.items()}
+        return cls(tuple(labels), numbers, texts, name)
+
+    def write(self, path: str | Path) -> None:
+        """The table as a CSV file that `read` reads back."""
+        values = [[repr(float(value)) for value in column] for column in self.numbers.values()]
+        rows = zip(self.labels, *values, *self.texts.values(), strict=True)
+        write_whole(path, csv_text([("label", *self.numbers, *self.texts), *rows]))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def place_columns(self) -> tuple[str, ...]:
+        """The columns by which a place is found: x and y, or latitude and longitude, if any."""
+        pairs = (("x", "y"), _ON_EARTH)
+        return next((pair for pair in pairs if all(name in self.numbers for name in pair)), ())
+
+    @cached_property
+    def plane(self) -> LocalPlane | None:
+        """The plane around the states, if their places are latitudes and longitudes."""
+        if self.place_columns != _ON_EARTH:
+            return None
+        return LocalPlane.around(*(self.numbers[name] for name in _ON_EARTH))
+
+    def values(self, columns: Sequence[str]) -> FloatArray:
+        """One row a state of some columns; latitude and longitude are metres on the plane."""
+        for name in columns:
+            if name not in self.numbers:
+                raise ArgumentError(
+                    f"columns must be columns of numbers of the states, got {name!r}"
+                )
+        if self.plane is not None and tuple(columns) == _ON_EARTH:
+            return np.stack(self.plane.to_plane(*(self.numbers[n] for n in _ON_EARTH)), axis=-1)
+        return np.stack([self.numbers[name] for name in columns], axis=-1)
+
+    @cached_property
+    def _numbers_of(self) -> dict[str, int]:
+        return {label: state for state, label in enumerate(self.labels)}
+
+    def state_of(self, label: str) -> int:
+        """The state with a label; the message about an unknown one does not repeat it."""
+        state = self._numbers_of.get(label)
+        if state is None:
+            raise DataError(f"state must be a label of {self.source}")
+        return state
+
+    @cached_property
+    def _tree(self) -> KDTree:
+        return KDTree(self.values(self.place_columns))
+
+    def nearest(self, places: ArrayLike) -> IntArray:
+        """For each place, in the order of `place_columns`, the nearest state; any finite one."""
+        if not self.place_columns:
+            raise ArgumentError("states must have x and y or latitude and longitude for places")
+        points = np.asarray(places, dtype=np.float64).reshape(-1, 2)
+        if not np.isfinite(points).all():
+            raise DataError("places must be finite numbers")
+        if self.plane is not None:
+            points = np.stack(self.plane.to_plane(points[:, 0], points[:, 1]), axis=-1)
+        least, most = self._tree.mins, self._tree.maxes
+        reach = _FARTHEST * max(float((most - least).max()), 1.0)
+        points = np.clip(points, least - reach, most + reach)
+        return np.asarray(self._tree.query(points)[1], dtype=np.int64)
+
+
+def _numbers(cells: list[str], lines: list[int], name: str, column: str) -> FloatArray | None:
+    """The numbers of a column, or None for a column of texts."""
+    values = [_number(cell) for cell in cells]
+    if column not in ("x", "y", *_ON_EARTH) and None in values:
+        return None
+    for line, value in zip(lines, values, strict=True):
+        if value is None or not np.isfinite(value):
+            raise DataError(f"{name}:{line}: {column} must be a finite number")
+    return np.array(values, dtype=np.float64)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None

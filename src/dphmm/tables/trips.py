@@ -1,0 +1,268 @@
+"""Trips read one row at a time: CSV, JSON lines or Parquet; person, time and where they were.
+
+A row that cannot be used stops the reading with its file, line and column. No message holds
+the value of a field that says where somebody was.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dphmm.errors import DataError, require
+from dphmm.tables.clock import Clock, Slots
+from dphmm.tables.states import States
+
+__all__ = ["Row", "open_lines", "read_records", "read_trips"]
+
+Record: TypeAlias = tuple[int, Mapping[str, Any]]
+
+Place: TypeAlias = int | list[float]
+"""Where a row says somebody was: a state, or coordinates in the order of `place_columns`."""
+
+_ALIASES = {
+    "person": ("person", "user", "user_id", "userid", "uid", "device"),
+    "time": ("time", "timestamp", "datetime", "date_time", "utc"),
+    "state": ("state", "label"),
+    "latitude": ("latitude", "lat"),
+    "longitude": ("longitude", "lon", "lng", "long"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of trips; `repr` leaves out where the person was."""
+
+    line: int
+    person: str
+    time: str
+    """As written in the file."""
+    slot: int
+    """The step of the clock that the time falls in."""
+    state: int = field(repr=False)
+
+
+def read_trips(
+    source: str | Path | Iterable[str],
+    states: States,
+    clock: Clock,
+    *,
+    columns: Mapping[str, str] | None = None,
+    person: str | None = None,
+    file: str | None = None,
+    together: int = 1,
+) -> Iterator[Row]:
+    """The rows of a file or of lines, one at a time; each person's times must increase.
+
+    `columns` says what a column is called if not by its usual name; `person` is whose rows
+    they are if no column says so. Coordinates are looked up for so many rows `together`;
+    with one, a row comes back before the next is read.
+    """
+    name = file or (Path(source).name if isinstance(source, (str, Path)) else "standard input")
+    slots = Slots(clock, name)
+    latest: dict[str, int] = {}
+    found: dict[str, str] | None = None
+    waiting: list[tuple[int, str, str, int]] = []
+    places: list[Place] = []
+    for line, record in read_records(source, name):
+        if found is None:
+            found = _columns(name, line, record, states, columns, person)
+            continue
+        who = person if "person" not in found else _text(record.get(found["person"]))
+        if not who:
+            raise DataError(f"{name}:{line}: person must be given, got an empty field")
+        if not _is_text(who):
+            raise DataError(f"{name}:{line}: person must be text, got half a character")
+        time = record.get(found["time"])
+        slot = slots.of(time, line)
+        if slot <= latest.get(who, slot - 1):
+            problem = "repeated" if slot == latest[who] else "out of order"
+            raise DataError(
+                f"{name}:{line}: time must be a later step than the person's row before, "
+                f"got one {problem}"
+            )
+        latest[who] = slot
+        waiting.append((line, who, str(time).strip(), slot))
+        places.append(_place(name, line, record, found, states))
+        if len(waiting) >= together:
+            yield from _located(waiting, places, states)
+            waiting, places = [], []
+    yield from _located(waiting, places, states)
+    if not latest:
+        raise DataError(f"{name}: file must hold at least one row, got none")
+
+
+def _located(
+    waiting: list[tuple[int, str, str, int]], places: list[Place], states: States
+) -> Iterator[Row]:
+    """The waiting rows with the state of each: its label's, or the nearest to its coordinates."""
+    if places and not isinstance(places[0], int):
+        places = states.nearest(places).tolist()
+    for facts, state in zip(waiting, places, strict=True):
+        assert isinstance(state, int)
+        yield Row(*facts, state)
+
+
+def open_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a text file; what cannot be read is an error that names the file."""
+    name = Path(path).name
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as lines:
+            yield from lines
+    except OSError as fault:
+        raise DataError(f"{name}: file must be readable, got: {fault.strerror}") from None
+
+
+def read_records(source: str | Path | Iterable[str], name: str) -> Iterator[Record]:
+    """The line and the fields of every row; the first record is the header, without values."""
+    if isinstance(source, (str, Path)):
+        if Path(source).suffix.lower() == ".parquet":
+            yield from _parquet(Path(source), name)
+            return
+        source = open_lines(source)
+    lines = _decoded(source, name)
+    first, number = "", 0
+    for first in lines:
+        number += 1
+        if first.strip("\ufeff \t\r\n"):
+            break
+    else:
+        return
+    first = first.lstrip("\ufeff")
+    if first.lstrip().startswith("{"):
+        yield from _json(first, lines, number, name)
+    else:
+        yield from _csv(first, lines, number, name)
+
+
+def _csv(first: str, lines: Iterator[str], number: int, name: str) -> Iterator[Record]:
+    separator = max(",;\t", key=first.count)
+    reader = csv.reader(_chained(first, lines), delimiter=separator, strict=True)
+    try:
+        header = [cell.strip() for cell in next(reader)]
+        if len(set(header)) != len(header):
+            raise DataError(f"{name}:{number}: header must name each column once")
+        yield number, dict.fromkeys(header)
+        for row in reader:
+            line = number - 1 + reader.line_num
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise DataError(
+                    f"{name}:{line}: row must have {len(header)} fields, got {len(row)}"
+                )
+            yield line, dict(zip(header, row, strict=True))
+    except csv.Error:
+        line = number - 1 + reader.line_num
+        raise DataError(f"{name}:{line}: row must be CSV, got other text") from None
+
+
+def _json(first: str, lines: Iterator[str], number: int, name: str) -> Iterator[Record]:
+    for line, text in enumerate(_chained(first, lines), start=number):
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            raise DataError(f"{name}:{line}: row must be a JSON object, got other text")
+        if line == number:
+            yield number, dict.fromkeys(record)
+        yield line, record
+
+
+def _decoded(lines: Iterable[str], name: str) -> Iterator[str]:
+    try:
+        yield from lines
+    except UnicodeDecodeError:
+        raise DataError(f"{name}: file must be UTF-8 text, got other bytes") from None
+
+
+def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+def _parquet(path: Path, name: str) -> Iterator[Record]:
+    polars = require("polars", "cli")
+    try:
+        table = polars.read_parquet(path)
+    except (polars.exceptions.PolarsError, OSError, ValueError):
+        raise DataError(f"{name}: file must be a readable Parquet file, got another") from None
+    yield 1, dict.fromkeys(table.columns)
+    for number, record in enumerate(table.iter_rows(named=True), start=1):
+        yield number, {key: _plain(value) for key, value in record.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def _columns(
+    name: str,
+    line: int,
+    header: Mapping[str, Any],
+    states: States,
+    columns: Mapping[str, str] | None,
+    person: str | None,
+) -> dict[str, str]:
+    """Which column of the file is which, by our names."""
+    lowered = {column.strip().lower(): column for column in reversed(list(header))}
+    found = {}
+    for ours in ("person", "time", "state", *states.place_columns):
+        if columns and ours in columns:
+            if columns[ours] not in header:
+                raise DataError(f"{name}:{line}: header must have the column {columns[ours]!r}")
+            found[ours] = columns[ours]
+            continue
+        for alias in _ALIASES.get(ours, (ours,)):
+            if alias in lowered:
+                found[ours] = lowered[alias]
+                break
+    places = states.place_columns
+    located = "state" in found or (places and all(place in found for place in places))
+    wanted = ["time"] if person else ["person", "time"]
+    missing = [column for column in wanted if column not in found]
+    if not located:
+        missing.append(" or ".join(["state", *([" and ".join(places)] if places else [])]))
+    if missing:
+        raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
+    return found
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _is_text(value: str) -> bool:
+    """Whether a file can hold it: JSON can name half of a character."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _place(
+    name: str, line: int, record: Mapping[str, Any], found: Mapping[str, str], states: States
+) -> Place:
+    if "state" in found:
+        state = states._numbers_of.get(_text(record.get(found["state"])))
+        if state is None:
+            raise DataError(f"{name}:{line}: state must be a label of {states.source}")
+        return state
+    place = []
+    for column in states.place_columns:
+        try:
+            place.append(float(_text(record.get(found[column]))))
+        except ValueError:
+            place.append(float("nan"))
+        if not isfinite(place[-1]):
+            raise DataError(f"{name}:{line}: {column} must be a finite number")
+    return place
