@@ -38,7 +38,7 @@ def paper_scenario(**changes: Any) -> Scenario:
     )
     settings = {"start": LABELS[0], "policy": Policy(category="category"), **changes}
     settings.setdefault("epsilon", Fraction(1))
-    return Scenario(Settings("paper", **settings), states, MarkovModel(paper.TRANSITION))
+    return Scenario.from_settings(Settings("paper", **settings), states, MarkovModel(paper.TRANSITION))
 
 
 def written(folder: Path, **changes: Any) -> Path:
@@ -108,4 +108,4 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         places, draw(st.lists(st.sampled_from("ab"), min_size=n_states, max_size=n_states)),
         LABELS[:n_states],
     )  # fmt: skip
-    return Scenario(settings, states, MarkovModel.from_counts(weights))
+    return Scenario.from_settings(settings, states, MarkovModel.from_counts(weights))

@@ -28,7 +28,7 @@ def city(side: int, labels: Sequence[str] | None = None, **changes: Any) -> Scen
     options = {"epsilon": Fraction(1), "step": Fraction(10), **changes}
     options.setdefault("policy", Policy(distance=Fraction(250)))
     model = MarkovModel.from_counts(moves_within(cells, 150))
-    return Scenario(Settings("city", **options), States.on_plane(cells, labels=labels), model)
+    return Scenario.from_settings(Settings("city", **options), States.on_plane(cells, labels=labels), model)
 
 
 def walks(n_states: int, *, people: int, longest: int, seed: int) -> list[Row]:

@@ -122,7 +122,7 @@ def test_latitude_and_longitude_are_those_of_single_streams(tmp_path: Path) -> N
         "town", Fraction(1), policy=Policy(distance=Fraction(600)), start="uniform",
         step=Fraction(10),
     )  # fmt: skip
-    Scenario(settings, States(labels, degrees, {}), walk).save(tmp_path / "town.toml")
+    Scenario.from_settings(settings, States(labels, degrees, {}), walk).save(tmp_path / "town.toml")
     rows = some_rows(2, states=9)
     many, single, together = both_ways(tmp_path, trips(*rows))
     assert many.exit_code == 0, many.stderr

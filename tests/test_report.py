@@ -167,7 +167,7 @@ def test_a_query_of_any_dimension_has_a_page(columns: tuple[str, ...]) -> None:
     base = paper_scenario(columns=columns, policy=Policy(complete=True))
     heights = {"height": np.arange(6.0) ** 2}
     states = type(base.states)(base.labels, {**base.states.numbers, **heights})
-    scenario = Scenario(base.settings, states, base.base_model)
+    scenario = Scenario.from_settings(base.settings, states, base.model)
     assert_is_one_file(scenario_page(scenario, [said(scenario, "ann", [2, 3, 4])]))
 
 
@@ -176,7 +176,7 @@ def test_labels_and_categories_are_text_not_markup() -> None:
     labels = tuple(f"<i>{label}" for label in base.labels)
     kinds = {"category": tuple(f"<u>{kind}" for kind in base.states.texts["category"])}
     states = type(base.states)(labels, base.states.numbers, kinds)
-    scenario = Scenario(replace(base.settings, start=labels[0]), states, base.base_model)
+    scenario = Scenario.from_settings(replace(base.settings, start=labels[0]), states, base.model)
     page = scenario_page(scenario, [said(scenario, "ann", [2, 3])])
     assert "<i>" not in page
     assert "<u>" not in page

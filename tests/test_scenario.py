@@ -294,7 +294,7 @@ def test_places_on_earth_are_found_and_given_back() -> None:
     latitude, longitude = np.array([48.1, 48.2, 48.1]), np.array([11.5, 11.5, 11.7])
     states = States(("a", "b", "c"), {"latitude": latitude, "longitude": longitude})
     settings = Settings("earth", Fraction(1), policy=Policy(complete=True))
-    scenario = Scenario(settings, states, MarkovModel(np.full((3, 3), 1 / 3)))
+    scenario = Scenario.from_settings(settings, states, MarkovModel(np.full((3, 3), 1 / 3)))
     assert scenario.query.dimension == 2
     assert scenario.states.nearest([[48.19, 11.51], [1e300, -1e300], [-90, 0]]).shape == (3,)
     assert scenario.state_of([48.19, 11.51]) == 1

@@ -297,7 +297,7 @@ def test_a_scenario_on_earth_keeps_its_places_and_its_protection() -> None:
         "longitude": np.array([11.0, 11.0, 11.02, 11.02]),
     }
     chosen = Policy(distance=Fraction(1200))
-    scenario = Scenario(
+    scenario = Scenario.from_settings(
         Settings("town", Fraction(1), policy=chosen),
         States(("a", "b", "c", "d"), places),
         MarkovModel(np.full((4, 4), 0.25)),

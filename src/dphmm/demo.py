@@ -156,7 +156,7 @@ def _scenario(city: City, labels: list[str]) -> Scenario:
         clock=Clock(f"{STEP_MINUTES} min"),
     )
     states = States.on_plane(city.grid.centers, city.categories, labels)
-    return Scenario(settings, states, learned.model, learned.source)
+    return Scenario.from_settings(settings, states, learned.model, learned.source)
 
 
 def _release(scenario: Scenario, trips: Path, ledger: Path) -> list[Answer]:

@@ -6,6 +6,7 @@ time, and filter, smoother, path, score, sample and `Stream` do the rest.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -61,6 +62,16 @@ class TimeVaryingModel(Chain):
     def n_states(self) -> int:
         """How many states there are."""
         return self.models[0].n_states
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint of the models and of whose turn it is when."""
+        if callable(self._schedule):
+            raise ArgumentError("schedule must be a list to be fingerprinted, got a function")
+        whole = hashlib.sha256(f"turns {list(self._schedule)} ".encode())
+        for model in self.models:
+            whole.update(model.digest)
+        return whole.digest()
 
     def at(self, time: int) -> MarkovModel:
         """The model that governs the step into `time`."""

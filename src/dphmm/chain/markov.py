@@ -7,6 +7,7 @@ have in common.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -52,6 +53,11 @@ class Chain(ABC):
     @abstractmethod
     def at(self, time: int) -> MarkovModel:
         """The model that governs the step into `time`."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> bytes:
+        """A fingerprint of every probability, to the last bit, the same on every machine."""
 
     def filter(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
         """The belief after each step, given the observations up to it.
@@ -128,6 +134,16 @@ class MarkovModel(Chain):
                 f"got {float(sums[worst])!r} in row {worst}"
             )
         self._transition = frozen(normalised_rows(matrix))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint of every probability, to the last bit, the same on every machine."""
+        moves = self._transition
+        whole = hashlib.sha256(f"chain {self.n_states} ".encode())
+        for indices in (moves.indptr, moves.indices):
+            whole.update(indices.astype("<i8").tobytes())
+        whole.update(moves.data.astype("<f8").tobytes())
+        return whole.digest()
 
     def __repr__(self) -> str:
         return f"MarkovModel({self.n_states} states, {self.transition.nnz} moves)"

@@ -27,6 +27,9 @@ __all__ = ["Query"]
 MAX_DIMENSION = 6
 """Exact hulls and noise are built and tested up to this dimension."""
 
+QUERY_NAME = "state"
+"""What a query is called unless it is given a name."""
+
 LATTICE_LIMIT = 2**62
 """Lattice coordinates stay below this, so that any difference of two fits 64 bits."""
 
@@ -35,8 +38,13 @@ LATTICE_LIMIT = 2**62
 class Query:
     """The answer of every state, as given (`values`) and on the lattice (`points`).
 
-    `step` is the lattice's spacing in the units of the answers; each answer is rounded to
-    the nearest multiple of it. One answer per state may be a number instead of a vector.
+    Each answer is rounded to the nearest point of the lattice.
+
+    Args:
+        values: One answer a state: a vector, or a number.
+        step: The lattice's spacing, in the units of the answers.
+        name: What ledgers call the question. Two answers to questions of one name at one time
+            are never given, whatever their values, so give another question another name.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> query
@@ -47,9 +55,10 @@ class Query:
 
     values: FloatArray
     step: Fraction
+    name: str
     points: IntArray = field(compare=False)
 
-    def __init__(self, values: ArrayLike, step: Exact = 1) -> None:
+    def __init__(self, values: ArrayLike, step: Exact = 1, name: str = QUERY_NAME) -> None:
         answers = np.asarray(values)
         if answers.ndim == 1:
             answers = answers[:, None]
@@ -62,10 +71,13 @@ class Query:
                 f"values must have at most {MAX_DIMENSION} dimensions, got {answers.shape[1]}; "
                 f"split the query and let the releases compose"
             )
-        spacing = exact(step)
+        spacing = exact(step, "step")
         if spacing <= 0:
             raise ArgumentError(f"step must be positive, got {step!r}")
+        if not isinstance(name, str) or not name or not name.isprintable() or len(name) > 200:
+            raise ArgumentError("name must be 1 to 200 printable characters")
         object.__setattr__(self, "step", spacing)
+        object.__setattr__(self, "name", name)
         object.__setattr__(self, "points", _frozen(_on_lattice(answers, spacing)))
         object.__setattr__(self, "values", _frozen(answers.astype(np.float64)))
         self._warn_if_collapsed()
@@ -95,11 +107,6 @@ class Query:
     def reach(self) -> int:
         """The largest lattice coordinate, up to its sign."""
         return max(abs(int(self.points.max())), abs(int(self.points.min())))
-
-    @cached_property
-    def name(self) -> str:
-        """A short form of the digest, by which ledgers know the query."""
-        return self.digest.hex()[:16]
 
     def in_units(self, lattice: ArrayLike) -> FloatArray:
         """Lattice vectors in the units of the answers."""

@@ -8,6 +8,7 @@ so a complete policy over 100,000 states is one list of 100,000 members.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from dphmm._types import IntArray, Mask
 from dphmm.errors import ArgumentError, require
 from dphmm.geometry.exact import Exact, exact
 from dphmm.geometry.query import Query
+from dphmm.noise.randomness import encoded
 
 if TYPE_CHECKING:
     from dphmm.chain.markov import MarkovModel
@@ -144,6 +146,13 @@ class PolicyGraph:
         return _sorted_edges(np.concatenate(rows))
 
     @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint of the edges as they are kept, the same on every machine."""
+        arrays = (self.links, self.members, self.offsets)
+        parts = [str(self.n_states).encode(), *(a.astype("<i8").tobytes() for a in arrays)]
+        return hashlib.sha256(encoded(tuple(parts))).digest()
+
+    @cached_property
     def connected(self) -> Mask:
         """Which states have at least one neighbour besides themselves."""
         mask = np.zeros(self.n_states, dtype=bool)
@@ -234,13 +243,25 @@ class PolicyGraph:
 
 
 def possible_mask(possible: ArrayLike | None, n_states: int) -> Mask:
-    """The boolean mask of the possible states; None means that all are."""
+    """The boolean mask of the possible states; None means that all are.
+
+    Args:
+        possible: A mask over the states, or the numbers of the possible ones.
+        n_states: How many states there are.
+
+    >>> possible_mask([2, 0], 4).tolist()
+    [True, False, True, False]
+    """
     if possible is None:
         return np.ones(n_states, dtype=bool)
     mask = np.asarray(possible)
+    if mask.dtype != np.bool_ and mask.ndim == 1 and np.issubdtype(mask.dtype, np.integer):
+        chosen = _states(mask, n_states, "possible")
+        mask = np.zeros(n_states, dtype=bool)
+        mask[chosen] = True
     if mask.dtype != np.bool_ or mask.shape != (n_states,):
         raise ArgumentError(
-            f"possible must be a boolean mask over {n_states} states, "
+            f"possible must be a mask over {n_states} states or their numbers, "
             f"got {mask.dtype} of shape {mask.shape}"
         )
     if not mask.any():

@@ -6,28 +6,36 @@ one plan serves every person of a scenario and remembers the sets it has met.
 
 from __future__ import annotations
 
+import hashlib
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import inf
+from typing import Any
 
 import numpy as np
+from cachetools import LRUCache
+from numpy.typing import ArrayLike
 
 from dphmm import kernels
-from dphmm._types import IntArray, Mask
+from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import Exact, exact
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism, body_for
-from dphmm.policy.graph import PolicyGraph
+from dphmm.noise.randomness import encoded
+from dphmm.policy.graph import PolicyGraph, possible_mask
 from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
 
 __all__ = ["Plan", "Protected"]
 
 REMEMBERED = 1024
-"""How many possible sets a plan keeps before it forgets them and begins again."""
+"""How many possible sets a plan keeps: those that it met last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,63 +119,129 @@ class Protected:
         return text
 
 
+class _Cache:
+    """What a plan has met; not a part of its value, so it is neither compared nor pickled."""
+
+    def __init__(self) -> None:
+        self.met: LRUCache[bytes, Protected] = LRUCache(REMEMBERED)
+        self.noises: LRUCache[bytes, Noise] = LRUCache(REMEMBERED)
+        self.latest: Protected | None = None
+        self.guard = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"met": dict(self.met), "noises": dict(self.noises)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+        self.met.update(state["met"])
+        self.noises.update(state["noises"])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """The public side of a scenario: policy, query, noise and repair."""
+    """The public side of a release: who must look like whom, what is asked, which noise answers.
 
-    def __init__(
-        self,
-        policy: PolicyGraph,
-        query: Query,
-        *,
-        mechanism: str = "knorm",
-        shape: str = "hull",
-        repair: RepairMethod | None = "min_error",
-        full_rank: bool = True,
-        partners: Mapping[int, int] | PolicyGraph | None = None,
-    ) -> None:
-        if policy.n_states != query.n_states:
+    A plan never changes; `replace` makes another. It is shared by everybody it is for, and
+    remembers the possible sets it has met.
+
+    Args:
+        policy: The graph of states that must look alike.
+        query: What is asked about the state.
+        mechanism: "knorm" (the paper's), "laplace" or "isotropic".
+        shape: "hull", or "enlarged" for a larger body with a smaller error.
+        repair: How an exposed state gets its partner: "min_error", "nearest", "min_area",
+            "optimal", or None for no repair.
+        full_rank: Whether repair also adds edges until no answer tells states apart for certain.
+        partners: The states that repair should use: a state for each, or a graph to choose from.
+        delta: Above zero, only the likeliest states are protected, as many as hold 1 - delta of
+            the probability: the delta-location set of the earlier work (Theorem 4.1).
+
+    >>> plan = Plan(PolicyGraph.complete(3), Query([0, 1, 3]))
+    >>> plan
+    Plan(3 states, knorm, repair min_error)
+    >>> plan.replace(repair=None)
+    Plan(3 states, knorm, no repair)
+    """
+
+    policy: PolicyGraph
+    query: Query
+    _: KW_ONLY
+    mechanism: str = "knorm"
+    shape: str = "hull"
+    repair: RepairMethod | None = "min_error"
+    full_rank: bool = True
+    partners: Mapping[int, int] | PolicyGraph | None = None
+    delta: Exact = 0
+    _body: Any = field(init=False, default=None)
+    _cache: _Cache = field(init=False, default_factory=_Cache)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, PolicyGraph):
+            raise ArgumentError(f"policy must be a PolicyGraph, got {type(self.policy).__name__}")
+        if not isinstance(self.query, Query):
+            raise ArgumentError(f"query must be a Query, got {type(self.query).__name__}")
+        if self.policy.n_states != self.query.n_states:
             raise ArgumentError(
-                f"policy must have the {query.n_states} states of the query, got {policy.n_states}"
+                f"policy must have the {self.query.n_states} states of the query, "
+                f"got {self.policy.n_states}"
             )
-        self.policy = policy
-        self.query = query
-        self.mechanism = mechanism
-        self.shape = shape
-        self.repair = repair
-        self.full_rank = full_rank
-        self.partners = partners
-        self._body = body_for(mechanism, shape)
-        self._met: dict[bytes, Protected] = {}
-        self._latest: Protected | None = None
-        self._noises: dict[bytes, Noise] = {}
+        delta = exact(self.delta, "delta")
+        if not 0 <= delta < 1:
+            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "_body", body_for(self.mechanism, self.shape))
 
-    def for_query(self, query: Query) -> Plan:
-        """The same rules for another query on the same states."""
-        return Plan(
-            self.policy,
-            query,
-            mechanism=self.mechanism,
-            shape=self.shape,
-            repair=self.repair,
-            full_rank=self.full_rank,
-            partners=self.partners,
-        )
+    def replace(self, **changes: Any) -> Plan:
+        """The same plan with some fields changed.
 
-    def at(self, possible: Mask) -> Protected:
-        """What protects the states of a possible set."""
-        latest = self._latest
+        Args:
+            changes: The fields and their new values.
+        """
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        repair = "no repair" if self.repair is None else f"repair {self.repair}"
+        return f"Plan({self.query.n_states} states, {self.mechanism}, {repair})"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """A fingerprint of everything here that can shape an answer, for keyed noise."""
+        partners = self.partners
+        if isinstance(partners, Mapping):
+            partners = str(sorted((int(a), int(b)) for a, b in partners.items()))
+        chosen = partners.digest.hex() if isinstance(partners, PolicyGraph) else str(partners)
+        facts = (self.mechanism, self.shape, self.repair, self.full_rank, chosen, self.delta)
+        parts = [self.policy.digest, self.query.digest, *(str(fact).encode() for fact in facts)]
+        return hashlib.sha256(encoded(tuple(parts))).digest()
+
+    def to_protect(self, prior: Belief) -> Mask:
+        """The states to protect: all that are possible, or with delta the likeliest of them.
+
+        Args:
+            prior: What is believed before the release.
+        """
+        if not self.delta:
+            return prior.possible
+        return location_set(prior.probabilities, float(self.delta))
+
+    def at(self, possible: ArrayLike) -> Protected:
+        """What protects the states of a possible set.
+
+        Args:
+            possible: A mask over the states, or the numbers of the possible ones.
+        """
+        latest = self._cache.latest
         if latest is not None and latest.possible is possible:
             return latest
-        name = possible.tobytes()
-        step = self._met.get(name)
+        mask = possible_mask(possible, self.query.n_states)
+        name = mask.tobytes()
+        step = self._cache.met.get(name)
         if step is None:
-            step = self._protected(possible)
-            if len(self._met) >= REMEMBERED:
-                # Everything at once: threads share a plan, and this is one operation for them.
-                self._met.clear()
-                self._noises.clear()
-            self._met[name] = step
-        self._latest = step
+            step = self._protected(mask)
+            # Threads share a plan; what two of them make at once is the same.
+            with self._cache.guard:
+                self._cache.met[name] = step
+        self._cache.latest = step
         return step
 
     def _protected(self, possible: Mask) -> Protected:
@@ -199,11 +273,12 @@ class Plan:
         if len(self.policy.members):
             return self._with_body(sensitivity_hull(self.query, self.policy, possible))
         name = alive.tobytes()
-        noise = self._noises.get(name)
+        noise = self._cache.noises.get(name)
         if noise is None:
             vectors = self._differences.classes[alive]
             noise = self._with_body(SensitivityHull.spanned_by(vectors, self.query.step))
-            self._noises[name] = noise
+            with self._cache.guard:
+                self._cache.noises[name] = noise
         return noise
 
     def _with_body(self, hull: SensitivityHull) -> Noise:
@@ -250,7 +325,7 @@ class Differences:
 _NO_EDGES: IntArray = np.empty((0, 2), dtype=np.int64)
 
 
-def location_set(probabilities: np.ndarray[tuple[int], np.dtype[np.float64]], delta: float) -> Mask:
+def location_set(probabilities: FloatArray, delta: float) -> Mask:
     """The fewest states whose probabilities reach 1 - delta, likeliest first (Theorem 4.1).
 
     Ties go to the lowest state, so the set is the same for everyone.

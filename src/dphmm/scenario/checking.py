@@ -10,7 +10,7 @@ from math import sqrt
 import numpy as np
 
 from dphmm.geometry.exact import as_text
-from dphmm.policy.plan import Plan, Protected, location_set
+from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.scenario.scenario import Scenario
 
@@ -48,12 +48,11 @@ def possible_steps(scenario: Scenario, steps: int) -> Iterator[tuple[int, np.nda
     """The possible set at each step without releases, up to the one that lasts."""
     belief = scenario.start
     fixed = scenario.model.at(1) is scenario.model
-    delta = scenario.settings.delta
     for time in range(1, steps + 1):
         before = belief.possible
         belief = belief.predict(scenario.model.at(time))
-        if delta:
-            yield time, location_set(belief.probabilities, delta), False
+        if scenario.plan.delta:
+            yield time, scenario.plan.to_protect(belief), False
             continue
         lasts = fixed and bool((belief.possible == before).all())
         yield time, belief.possible, lasts
@@ -64,7 +63,7 @@ def possible_steps(scenario: Scenario, steps: int) -> Iterator[tuple[int, np.nda
 def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
     """What the scenario protects at each step; ends early once nothing changes any more."""
     plan, query, labels = scenario.plan, scenario.query, scenario.labels
-    bare = _without_repair(plan)
+    bare = plan.replace(repair=None, full_rank=False)
     for time, possible, lasts in possible_steps(scenario, steps):
         step = plan.at(possible)
         before = bare.at(possible)
@@ -93,21 +92,12 @@ def guarantee(scenario: Scenario) -> str:
     limit = scenario.settings.limit
     budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
     delta = scenario.settings.delta
-    besides = f" States outside the {1 - delta:g} location set are not protected." if delta else ""
+    besides = (
+        f" States outside the {float(1 - delta):g} location set are not protected." if delta else ""
+    )
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
         f"exp({price}); {budget}.{besides}"
-    )
-
-
-def _without_repair(plan: Plan) -> Plan:
-    return Plan(
-        plan.policy,
-        plan.query,
-        mechanism=plan.mechanism,
-        shape=plan.shape,
-        repair=None,
-        full_rank=False,
     )
 
 

@@ -17,7 +17,6 @@ import numpy as np
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, exact
 from dphmm.policy.graph import PolicyGraph
-from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection
 from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
@@ -46,7 +45,7 @@ def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | 
     >>> from dphmm.scenario import Policy, Scenario, Settings, States
     >>> states = States.on_plane([[0, 0], [3, 0], [0, 4]])
     >>> settings = Settings("a", Fraction(1), policy=Policy(complete=True))
-    >>> scenario = Scenario(settings, states, MarkovModel([[0.2, 0.4, 0.4]] * 3))
+    >>> scenario = Scenario.from_settings(settings, states, MarkovModel([[0.2, 0.4, 0.4]] * 3))
     >>> found = find_epsilon(scenario, 5)
     >>> found.value, found.error <= 5, found.protection
     (Fraction(...), True, 3)
@@ -87,8 +86,7 @@ def find_radius(
     if error is None and protection is None:
         raise ArgumentError("error or protection must be given, got neither")
     query, settings = scenario.query, scenario.settings
-    rest = replace(scenario.settings, policy=replace(settings.policy, distance=None))
-    others = replace(scenario, settings=rest).policy
+    others = scenario.replace(policy=replace(settings.policy, distance=None)).policy
     masks = [possible for _, possible, _ in possible_steps(scenario, steps)]
     found: dict[int, Design] = {}
 
@@ -96,7 +94,7 @@ def find_radius(
         if count not in found:
             radius = count * query.step
             policy = others | PolicyGraph.within_distance(query, radius)
-            plan = _like(scenario.plan, policy)
+            plan = scenario.plan.replace(policy=policy)
             worst, least = 0.0, len(scenario.states)
             for mask in masks:
                 step = plan.at(mask)
@@ -116,17 +114,6 @@ def find_radius(
     if count is None or at(count).error > kept:
         return None
     return at(count)
-
-
-def _like(plan: Plan, policy: PolicyGraph) -> Plan:
-    return Plan(
-        policy,
-        plan.query,
-        mechanism=plan.mechanism,
-        shape=plan.shape,
-        repair=plan.repair,
-        full_rank=plan.full_rank,
-    )
 
 
 def _wanted(error: Exact) -> float:

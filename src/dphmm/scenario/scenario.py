@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,51 +18,177 @@ from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost.ledger import Ledger
 from dphmm.errors import ArgumentError, DataError, ScenarioError
-from dphmm.geometry.exact import as_text
-from dphmm.geometry.query import Query
-from dphmm.noise.randomness import encoded
+from dphmm.geometry.exact import Exact, as_text
+from dphmm.geometry.query import QUERY_NAME, Query
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.stream import Stream
 from dphmm.scenario.models import read_model, write_model
-from dphmm.scenario.settings import Settings
+from dphmm.scenario.settings import Policy, Settings
+from dphmm.tables.clock import Clock
 from dphmm.tables.files import csv_text, read_text, write_whole
 from dphmm.tables.states import States
 
 __all__ = ["Scenario"]
 
+GIVEN = "given, treated as public"
+EDGES = "edges.csv"
 
-@dataclass(frozen=True, eq=False, repr=False)
+
 class Scenario:
-    """What everybody may know of a use of dphmm, and the streams that follow from it.
+    """What everybody may know of a use of dphmm, and the releases that follow from it.
 
-    >>> states = States.on_plane([[0, 0], [3, 0], [0, 4]], labels=("home", "work", "park"))
-    >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
-    >>> from fractions import Fraction
-    >>> from dphmm.scenario import Policy
-    >>> settings = Settings("town", Fraction(1), start="home", policy=Policy(complete=True))
-    >>> scenario = Scenario(settings, states, model)
-    >>> scenario
+    Args:
+        states: The states: a `States` table, the coordinates of each (one row a state), or a
+            `Query`, whose answers then are the coordinates.
+        model: How states follow each other.
+        policy: Which states must look alike: a `PolicyGraph`, or a `Policy` of rules.
+        epsilon: The price of a release.
+        limit: The most that may be spent on a person in all; None for no limit.
+        start: What is known before the first step: a label, "uniform", "stationary", or the
+            probability of each label.
+        name: What the scenario is called.
+        columns: The columns of the states that are asked for; by default their coordinates.
+        step: The spacing of the lattice on which answers lie, in the units of the columns.
+        query: What the ledger calls the question; two answers to one question at one time are
+            never given.
+        mechanism: See `Plan`.
+        shape: See `Plan`.
+        repair: See `Plan`.
+        full_rank: See `Plan`.
+        delta: See `Plan`.
+        clock: How times are cut into steps.
+        source: Where the model came from, in a sentence.
+
+    >>> places = States.on_plane([[0, 0], [3, 0], [0, 4]], labels=("home", "work", "park"))
+    >>> walk = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
+    >>> town = Scenario(
+    ...     places, walk, PolicyGraph.complete(3), epsilon=1, start="home", name="town"
+    ... )
+    >>> town
     Scenario('town', 3 states, epsilon 1)
-    >>> scenario.stream("ann").release(scenario.state_of("park")).time
-    1
     """
 
-    settings: Settings
-    states: States
-    base_model: Chain
-    """The chain as its file has it; `model` is the same on the scenario's clock."""
-    source: str = "given, treated as public"
-    """Where the chain came from, in a sentence."""
-    edges: tuple[tuple[str, str], ...] = field(default=())
-    """The labels that the policy's edges file links."""
-
-    def __post_init__(self) -> None:
-        if self.base_model.n_states != len(self.states):
+    def __init__(
+        self,
+        states: States | Query | ArrayLike,
+        model: Chain,
+        policy: PolicyGraph | Policy,
+        *,
+        epsilon: Exact,
+        limit: Exact | None = None,
+        start: str | int | Mapping[str, float] = "uniform",
+        name: str = "scenario",
+        columns: Sequence[str] = (),
+        step: Exact | None = None,
+        query: str = QUERY_NAME,
+        mechanism: str = "knorm",
+        shape: str = "hull",
+        repair: str | None = "min_error",
+        full_rank: bool = True,
+        delta: Exact = 0,
+        clock: Clock | None = None,
+        source: str = GIVEN,
+    ) -> None:
+        spacing: Exact = 1 if step is None else step
+        if isinstance(states, Query):
+            spacing = states.step if step is None else step
+            states = states.values
+        if not isinstance(states, States):
+            states = States.at(states)
+            columns = columns or tuple(states.numbers)
+        graph = None
+        if isinstance(policy, PolicyGraph):
+            graph, policy = policy, Policy(edges=EDGES)
+        if not isinstance(policy, Policy):
             raise ScenarioError(
-                f"{self.settings.model}: model must have the {len(self.states)} states of "
-                f"{self.settings.states}, got {self.base_model.n_states}"
+                f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
             )
+        settings = Settings(
+            name,
+            epsilon,
+            limit=limit,
+            start=states.labels[start] if isinstance(start, int) else start,
+            columns=tuple(columns),
+            step=spacing,
+            query=query,
+            policy=policy,
+            mechanism=mechanism,
+            shape=shape,
+            repair=repair,
+            full_rank=full_rank,
+            delta=delta,
+            clock=clock or Clock(),
+        )
+        self._build(settings, states, model, source, (), graph)
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Settings,
+        states: States,
+        model: Chain,
+        source: str = GIVEN,
+        edges: tuple[tuple[str, str], ...] = (),
+    ) -> Scenario:
+        """The scenario of a file's settings.
+
+        Args:
+            settings: What the file says.
+            states: The table that it names.
+            model: The chain that it names.
+            source: Where the chain came from, in a sentence.
+            edges: The labels that the policy's edges file links.
+        """
+        scenario = cls.__new__(cls)
+        scenario._build(settings, states, model, source, edges, None)
+        return scenario
+
+    def _build(
+        self,
+        settings: Settings,
+        states: States,
+        model: Chain,
+        source: str,
+        edges: tuple[tuple[str, str], ...],
+        graph: PolicyGraph | None,
+    ) -> None:
+        if not isinstance(model, Chain):
+            raise ScenarioError(f"model must be a chain, got {type(model).__name__}")
+        if model.n_states != len(states):
+            raise ScenarioError(
+                f"{settings.model}: model must have the {len(states)} states of "
+                f"{settings.states}, got {model.n_states}"
+            )
+        self.settings = settings
+        self.states = states
+        self.model = model
+        self.source = source
+        """Where the chain came from, in a sentence."""
+        if graph is not None and graph.n_states != len(states):
+            raise ScenarioError(f"policy must have {len(states)} states, got {graph.n_states}")
+        self._graph = graph
+        """The policy as a graph, if it was given as one and not as rules."""
+        self._edges = edges
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The labels that the policy's edges file links, or would."""
+        if self._graph is None:
+            return self._edges
+        return tuple((self.labels[a], self.labels[b]) for a, b in self._graph.edges)
+
+    def replace(self, **changes: Any) -> Scenario:
+        """The same scenario with some settings changed.
+
+        Args:
+            changes: Fields of `Settings` and their new values.
+        """
+        settings = replace(self.settings, **changes)
+        graph = None if "policy" in changes else self._graph
+        other = Scenario.__new__(Scenario)
+        other._build(settings, self.states, self.model, self.source, self._edges, graph)
+        return other
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
@@ -74,9 +200,9 @@ class Scenario:
         edges: tuple[tuple[str, str], ...] = ()
         if settings.policy.edges is not None:
             edges = read_edges(folder / settings.policy.edges, states)
-        scenario = cls(settings, states, learned.model, learned.source, edges)
+        scenario = cls.from_settings(settings, states, learned.model, learned.source, edges)
         try:
-            _ = scenario.plan, scenario.start, scenario.model
+            _ = scenario.plan, scenario.start
         except ScenarioError:
             raise
         except (ArgumentError, DataError) as fault:
@@ -87,7 +213,7 @@ class Scenario:
         """Write the TOML file and, beside it, the files that it names."""
         folder = Path(path).parent
         self.states.write(folder / self.settings.states)
-        write_model(folder / self.settings.model, self.base_model, self.source)
+        write_model(folder / self.settings.model, self.model, self.source)
         if self.settings.policy.edges is not None:
             write_whole(folder / self.settings.policy.edges, csv_text([("a", "b"), *self.edges]))
         write_whole(path, self.settings.to_toml())
@@ -106,18 +232,6 @@ class Scenario:
         """What each state is called."""
         return self.states.labels
 
-    @cached_property
-    def model(self) -> Chain:
-        """The chain, turned so that its first transitions are those after the clock's origin."""
-        if not isinstance(self.base_model, TimeVaryingModel):
-            return self.base_model
-        first = self.settings.clock.first_slot
-        if first is None:
-            raise ScenarioError("time.origin must be given for a model that changes with time")
-        schedule: Any = self.base_model._schedule
-        turned = [schedule[(first + time) % len(schedule)] for time in range(len(schedule))]
-        return TimeVaryingModel(self.base_model.models, turned)
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the states that the query asks for."""
@@ -129,11 +243,15 @@ class Scenario:
     @cached_property
     def query(self) -> Query:
         """The answer of every state, on the scenario's lattice."""
-        return Query(self.states.values(self.columns), step=self.settings.step)
+        return Query(
+            self.states.values(self.columns), step=self.settings.step, name=self.settings.query
+        )
 
     @cached_property
     def policy(self) -> PolicyGraph:
         """The union of every part of the policy."""
+        if self._graph is not None:
+            return self._graph
         chosen, n_states = self.settings.policy, len(self.states)
         graph = PolicyGraph(n_states)
         if chosen.complete:
@@ -144,14 +262,14 @@ class Scenario:
             graph = graph | PolicyGraph.within_distance(self.query, chosen.distance)
         if chosen.one_step:
             models = (
-                self.base_model.models
-                if isinstance(self.base_model, TimeVaryingModel)
-                else (self.base_model.at(1),)
+                self.model.models
+                if isinstance(self.model, TimeVaryingModel)
+                else (self.model.at(1),)
             )
             for model in models:
                 graph = graph | PolicyGraph.one_step(model)
-        if self.edges:
-            linked = [[self.states.state_of(a), self.states.state_of(b)] for a, b in self.edges]
+        if self._edges:
+            linked = [[self.states.state_of(a), self.states.state_of(b)] for a, b in self._edges]
             graph = graph | PolicyGraph(n_states, linked)
         return graph
 
@@ -174,6 +292,7 @@ class Scenario:
             shape=settings.shape,
             repair=settings.repair,
             full_rank=settings.full_rank,
+            delta=settings.delta,
         )
 
     @cached_property
@@ -201,9 +320,9 @@ class Scenario:
             raise ScenarioError(f"start: {fault}") from None
 
     def _stationary(self) -> Belief:
-        if not isinstance(self.base_model, MarkovModel):
+        if not isinstance(self.model, MarkovModel):
             raise ScenarioError("start must not be 'stationary' for a model that changes with time")
-        return self.base_model.stationary()
+        return self.model.stationary()
 
     def state_of(self, place: str | ArrayLike) -> int:
         """The state with a label, or the one nearest to a finite pair of coordinates."""
@@ -230,30 +349,6 @@ class Scenario:
             plan=self.plan,
             **options,
         )
-
-    @cached_property
-    def law(self) -> str:
-        """A fingerprint of all that decides what an answer means, epsilon and limit apart."""
-        settings, policy = self.settings, self.policy
-        facts = (settings.mechanism, settings.shape, settings.repair, settings.full_rank)
-        parts = [
-            self.query.digest,
-            repr((*facts, settings.delta, settings.clock)).encode(),
-            self.start.possible.tobytes() + self.start.probabilities.tobytes(),
-            *(array.tobytes() for array in (policy.links, policy.members, policy.offsets)),
-        ]
-        model = self.base_model
-        several = isinstance(model, TimeVaryingModel)
-        for part in model.models if isinstance(model, TimeVaryingModel) else (model.at(1),):
-            matrix = part.transition
-            parts += [
-                matrix.data.tobytes(),
-                matrix.indices.astype("<i8").tobytes(),
-                matrix.indptr.astype("<i8").tobytes(),
-            ]
-        if several:
-            parts.append(repr(model._schedule).encode())  # type: ignore[attr-defined]
-        return hashlib.sha256(encoded(tuple(parts))).hexdigest()[:16]
 
     def in_places(self, answers: ArrayLike) -> np.ndarray[Any, Any]:
         """Answers as people read them: metres on the plane become latitude and longitude."""

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError
 from dphmm.geometry.exact import as_epsilon, as_text, exact
+from dphmm.geometry.query import QUERY_NAME
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import read_text
 
@@ -36,6 +38,13 @@ class Policy:
     edges: str | None = None
     """A CSV file of two labels a row."""
 
+    def __post_init__(self) -> None:
+        if self.distance is not None:
+            radius = exact(self.distance, "distance")
+            if radius < 0:
+                raise ArgumentError(f"distance must not be negative, got {self.distance!r}")
+            object.__setattr__(self, "distance", radius)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -50,13 +59,25 @@ class Settings:
     """A label, "uniform", "stationary", or the probability of each label."""
     columns: tuple[str, ...] = ()
     step: Fraction = Fraction(1)
+    query: str = QUERY_NAME
+    """What the ledger calls the question."""
     policy: Policy = field(default_factory=Policy)
     mechanism: str = "knorm"
     shape: str = "hull"
     repair: str | None = "min_error"
     full_rank: bool = True
-    delta: float = 0.0
+    delta: Fraction = Fraction(0)
     clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
+        object.__setattr__(self, "step", as_epsilon(self.step, "step"))
+        if self.limit is not None:
+            object.__setattr__(self, "limit", as_epsilon(self.limit, "limit"))
+        delta = exact(self.delta, "delta")
+        if not 0 <= delta < 1:
+            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
+        object.__setattr__(self, "delta", delta)
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
@@ -86,12 +107,14 @@ class Settings:
             f"shape = {_text(self.shape)}",
             f"repair = {_text(self.repair or 'none')}",
             f"full_rank = {str(self.full_rank).lower()}",
-            f"delta = {self.delta!r}",
+            f"delta = {_text(as_text(self.delta))}",
             "",
             "[query]",
         ]
         if self.columns:
             lines.append(f"columns = [{', '.join(map(_text, self.columns))}]")
+        if self.query != QUERY_NAME:
+            lines.append(f"name = {_text(self.query)}")
         lines += [f"step = {_text(as_text(self.step))}", "", "[policy]"]
         parts = [(part.name, getattr(self.policy, part.name)) for part in fields(Policy)]
         lines += [
@@ -130,7 +153,7 @@ _KEYS = {
         *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape"),
         *("repair", "full_rank", "delta", "query", "policy", "time"),
     ),
-    "query": ("columns", "step"),
+    "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
     "time": ("step", "origin", "zone"),
 }
@@ -158,7 +181,8 @@ class _Reader:
             limit=self._number("", "limit", as_epsilon, None),
             start=self._start(),
             columns=tuple(columns),
-            step=self._number("query", "step", exact, Fraction(1)),
+            step=self._number("query", "step", partial(as_epsilon, argument="step"), Fraction(1)),
+            query=self._get("query", "name", str, QUERY_NAME),
             policy=Policy(
                 complete=self._get("policy", "complete", bool, False),
                 category=self._get("policy", "category", str, None),
@@ -170,7 +194,7 @@ class _Reader:
             shape=self._choice("shape", ("hull", "enlarged"), "hull"),
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
-            delta=self._number("", "delta", _delta, 0.0),
+            delta=self._number("", "delta", _delta, Fraction(0)),
             clock=self._clock(self._section("time")),
         )
 
@@ -268,11 +292,11 @@ class _Reader:
         return None
 
 
-def _delta(value: Number) -> float:
+def _delta(value: Number) -> Fraction:
     delta = exact(value)
     if not 0 <= delta < 1:
         raise ArgumentError(f"delta must be at least 0 and below 1, got {value!r}")
-    return float(delta)
+    return delta
 
 
 def _is_moderate(value: Number) -> bool:

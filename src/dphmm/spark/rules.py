@@ -49,7 +49,7 @@ class Rules:
     def carried(cls, scenario: Scenario, key_file: str) -> Rules:
         """Send the scenario with the function itself: stateful queries know no broadcasts."""
         s = scenario
-        bare = Scenario(s.settings, s.states, s.base_model, s.source, s.edges)
+        bare = Scenario.from_settings(s.settings, s.states, s.model, s.source, s.edges)
         content = pickle.dumps(bare, protocol=pickle.HIGHEST_PROTOCOL)
         return cls(zlib.compress(content), hashlib.sha256(content).hexdigest(), str(key_file))
 

@@ -51,7 +51,9 @@ def scenario_of(world: World, fields: Fields) -> Scenario:
         policy=policy,
         repair=read_repair(fields),
     )
-    return Scenario(settings, states, world.model, f"{world.title}, made up by the studio", edges)
+    return Scenario.from_settings(
+        settings, states, world.model, f"{world.title}, made up by the studio", edges
+    )
 
 
 def packed(scenario: Scenario) -> bytes:
@@ -66,7 +68,7 @@ def packed(scenario: Scenario) -> bytes:
 
 def world_of(scenario: Scenario) -> World:
     """The world of a scenario from disk."""
-    if not isinstance(scenario.base_model, MarkovModel):
+    if not isinstance(scenario.model, MarkovModel):
         raise ArgumentError("model must be a plain chain in the studio, got one of another kind")
     states, query = scenario.states, scenario.query
     places = None
@@ -82,7 +84,7 @@ def world_of(scenario: Scenario) -> World:
     return World(
         title=scenario.name,
         about=f"{len(states)} states; model: {scenario.source}",
-        model=scenario.base_model,
+        model=scenario.model,
         query=query,
         labels=tuple(label[:MAX_TEXT] for label in scenario.labels),
         categories=tuple(str(name)[:MAX_TEXT] for name in categories),

@@ -22,6 +22,7 @@ __all__ = ["States"]
 
 _LABELS = ("label", "state", "name", "id")
 _ON_EARTH = ("latitude", "longitude")
+_AXES = ("x", "y", "z", "u", "v", "w")
 _FARTHEST = 1e6
 """Coordinates are cut at so many times the spread of the states, where distances still differ."""
 
@@ -58,6 +59,25 @@ class States:
         for name, column in self.numbers.items():
             if not np.isfinite(column).all():
                 raise ArgumentError(f"{name} must be finite for every state, got another value")
+
+    @classmethod
+    def at(cls, values: ArrayLike) -> States:
+        """States known by their coordinates alone: x, y, z and so on, one row a state.
+
+        >>> States.at([[0, 0], [3, 4]]).place_columns, tuple(States.at([1, 2, 3]).numbers)
+        (('x', 'y'), ('x',))
+        """
+        try:
+            places = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            places = np.empty(0)
+        places = places[:, None] if places.ndim == 1 else places
+        if places.ndim != 2 or 0 in places.shape or places.shape[1] > len(_AXES):
+            raise ArgumentError(
+                "states must be a table of states, a query, or one row of coordinates a state"
+            )
+        numbers = {name: column.copy() for name, column in zip(_AXES, places.T, strict=False)}
+        return cls(tuple(map(str, range(len(places)))), numbers)
 
     @classmethod
     def on_plane(
