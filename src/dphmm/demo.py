@@ -17,18 +17,19 @@ from pathlib import Path
 import numpy as np
 
 from dphmm.books.journal import Journal
-from dphmm.books.releasing import Answer, Releaser
 from dphmm.errors import ArgumentError, DataError
-from dphmm.geometry.exact import as_text
+from dphmm.release import engine
+from dphmm.release.engine import Answered
 from dphmm.report import PrivateErrors, TrackFacts, private_errors, read_truth, scenario_page
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from dphmm.scenario.checking import Step, check_steps
 from dphmm.scenario.learning import Moves, learn_public, moves_within
 from dphmm.scenario.released import read_releases
+from dphmm.scenario.releasing import answer_columns, answer_rows, ask_rows
 from dphmm.tables.datasets import synthetic_city
 from dphmm.tables.datasets.city import City
-from dphmm.tables.files import write_whole
-from dphmm.tables.trips import read_trips
+from dphmm.tables.files import csv_text, write_whole
+from dphmm.tables.trips import Row, read_trips
 
 __all__ = ["Demo", "run_demo"]
 
@@ -115,8 +116,9 @@ def run_demo(
     check = list(check_steps(scenario, 10))[-1]
 
     say(f"The Tuesday of {people} others, released every {STEP_MINUTES} minutes at epsilon 1")
-    answers = _release(scenario, names["trips"], names["ledger"])
-    _write_answers(names["released"], scenario, answers)
+    answered, rows = _release(scenario, names["trips"], names["ledger"])
+    cells = [[str(cell) for cell in row] for row in answer_rows(scenario, answered)]
+    write_whole(names["released"], csv_text([answer_columns(scenario), *cells]))
 
     say("What the answers are worth, and the report")
     known = [TrackFacts(track) for track in read_releases(names["released"], scenario)]
@@ -127,8 +129,8 @@ def run_demo(
     return Demo(
         folder=place,
         people=tuple(facts.track.person for facts in known),
-        answers=len(answers),
-        repeated=sum(answer.repeated for answer in answers),
+        answers=len(rows),
+        repeated=answered.repeated,
         states=len(scenario.states),
         links=len(scenario.policy.edges),
         check=check,
@@ -159,18 +161,18 @@ def _scenario(city: City, labels: list[str]) -> Scenario:
     return Scenario.from_settings(settings, states, learned.model, learned.source)
 
 
-def _release(scenario: Scenario, trips: Path, ledger: Path) -> list[Answer]:
+def _release(scenario: Scenario, trips: Path, ledger: Path) -> tuple[Answered, list[Row]]:
     clock = scenario.settings.clock
-    with Journal(ledger) as journal:
-        releaser = Releaser(scenario, journal, file=trips.name)
-        try:
-            releaser.check(read_trips(trips, scenario.states, clock))
-        except DataError:
+    rows = list(read_trips(trips, scenario.states, clock))
+    with Journal(ledger, clock.time_of) as journal:
+        ask = ask_rows(scenario, rows)
+        if engine.judge(journal, ask).faults:
             raise DataError(
                 f"{ledger.parent}: folder must be new or an earlier demo's, got answers of another "
                 f"city; remove it or choose another with -o"
-            ) from None
-        return releaser.answer(list(read_trips(trips, scenario.states, clock)))
+            )
+        (answered,) = engine.release(journal, [ask])
+    return answered, rows
 
 
 def _write_trips(
@@ -191,21 +193,6 @@ def _write_trips(
             ),
         ],
     )
-
-
-def _write_answers(path: Path, scenario: Scenario, answers: list[Answer]) -> None:
-    columns = scenario.columns
-    head = ("person", "time", *columns, *(f"estimate_{name}" for name in columns), "epsilon")
-    rows = [
-        (
-            answer.person,
-            answer.time,
-            *(repr(float(value)) for value in (*answer.answer, *answer.estimate)),
-            as_text(answer.epsilon),
-        )
-        for answer in answers
-    ]
-    _write_csv(path, [head, *rows])
 
 
 def _write_csv(path: Path, rows: Iterable[tuple[str, ...]]) -> None:

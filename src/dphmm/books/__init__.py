@@ -1,24 +1,24 @@
-"""SQLite and PostgreSQL: every stream's state, every release and every ledger, exactly once."""
+"""Where answers are written down: memory, a file, SQLite and PostgreSQL; exactly once."""
 
-from dphmm.books.checking import exported, inspected, problems
+from dphmm.books.checking import export, find_problems, inspect
+from dphmm.books.journal import Journal
 from dphmm.books.keys import SCOPES, Key, create_key, find_key, list_keys, revoke_key
-from dphmm.books.rules import Answer, Request, Rules
+from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
 from dphmm.books.tombstones import Tombstone
 
 __all__ = [
     "SCOPES",
-    "Answer",
+    "Journal",
     "Key",
-    "Request",
-    "Rules",
+    "MemoryBook",
     "Store",
     "Tombstone",
     "create_key",
-    "exported",
+    "export",
     "find_key",
-    "inspected",
+    "find_problems",
+    "inspect",
     "list_keys",
-    "problems",
     "revoke_key",
 ]

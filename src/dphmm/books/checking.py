@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -11,38 +10,41 @@ from typing import Any
 from dphmm.books.database import Row, Transaction
 from dphmm.books.opening import version_of
 from dphmm.books.store import Store
-from dphmm.errors import NotFoundError
+from dphmm.errors import DataError, NotFoundError
+from dphmm.release.standing import Standing
 
-__all__ = ["exported", "inspected", "problems"]
+__all__ = ["export", "find_problems", "inspect"]
 
-COUNTED = ("people", "streams", "releases", "ledger", "tombstones", "scenarios", "keys")
+COUNTED = ("people", "standings", "answers", "tombstones", "scenarios", "keys")
 
 
-def problems(store: Store) -> list[str]:
+def find_problems(store: Store) -> list[str]:
     """One sentence for each thing that does not add up; none for a sound store.
 
-    Every ledger's sum is what is written as spent, its numbers have no gap, every release
-    has exactly one entry with its epsilon and the other way round, no moment has two
-    answers, and no stream stands before its latest release.
+    Every person's prices sum to what is written as spent, answers are numbered without a gap,
+    no limit is passed, every line with answers stands somewhere, at or after its last answer,
+    and its standing is readable and has spent what its answers cost.
     """
     found: list[str] = []
     with store.database.transaction(write=False) as transaction:
         people = transaction.rows(
-            "SELECT id, client, name, carried, spent, entries FROM people ORDER BY id"
+            "SELECT id, client, name, budget, carried, spent, entries FROM people ORDER BY id"
         )
-        for number, client, name, carried, spent, entries in people:
+        for number, client, name, budget, carried, spent, entries in people:
             who = f"{client}/{name}"
-            found += [f"{who}: {what}" for what in _person_problems(transaction, number)]
-            ledger = transaction.rows(
-                "SELECT number, epsilon FROM ledger WHERE person = ? ORDER BY number", (number,)
+            found += [f"{who}: {what}" for what in _person_problems(transaction, number, client)]
+            said = transaction.rows(
+                "SELECT number, epsilon FROM answers WHERE person = ? ORDER BY number", (number,)
             )
-            if [row[0] for row in ledger] != list(range(1, entries + 1)):
-                found.append(f"{who}: the ledger's numbers must be 1 to {entries} without a gap")
-            total = sum((Fraction(row[1]) for row in ledger), start=Fraction(carried))
+            if [row[0] for row in said] != list(range(1, entries + 1)):
+                found.append(f"{who}: the answers' numbers must be 1 to {entries} without a gap")
+            total = sum((Fraction(row[1]) for row in said), start=Fraction(carried))
             if total != Fraction(spent):
-                found.append(f"{who}: the ledger sums to {total}, written as spent is {spent}")
+                found.append(f"{who}: the answers cost {total}, written as spent is {spent}")
+            if budget is not None and total > Fraction(budget):
+                found.append(f"{who}: spent is {total}, which is over the budget of {budget}")
         known = {row[0] for row in people}
-        for table in ("streams", "releases", "ledger"):
+        for table in ("standings", "answers"):
             owners = {row[0] for row in transaction.rows(f"SELECT DISTINCT person FROM {table}")}
             if owners - known:
                 found.append(f"{table}: {len(owners - known)} people are not in the store")
@@ -52,40 +54,36 @@ def problems(store: Store) -> list[str]:
     return found
 
 
-def _person_problems(transaction: Transaction, person: int) -> Iterator[str]:
-    moments = "scenario, time, query, epsilon"
-    releases = Counter(
-        map(
-            tuple,
-            transaction.rows(f"SELECT {moments} FROM releases WHERE person = ?", (person,)),
-        )
+def _person_problems(transaction: Transaction, person: int, client: str) -> Iterator[str]:
+    latest: dict[str, int] = {}
+    total = Fraction(0)
+    for query, time, epsilon in transaction.rows(
+        "SELECT query, time, epsilon FROM answers WHERE person = ?", (person,)
+    ):
+        total += Fraction(epsilon)
+        latest[query] = max(time, latest.get(query, time))
+    standings = transaction.rows(
+        "SELECT query, time, content FROM standings WHERE person = ?", (person,)
     )
-    entries = Counter(
-        map(tuple, transaction.rows(f"SELECT {moments} FROM ledger WHERE person = ?", (person,)))
-    )
-    for scenario, time, _, _ in releases - entries:
-        yield f"the release at time {time} of {scenario} is not in the ledger"
-    for scenario, time, _, _ in entries - releases:
-        yield f"the ledger's entry for time {time} of {scenario} has no release"
-    answered = Counter(moment[:3] for moment in releases.elements())
-    for (scenario, time, _), count in answered.items():
-        if count > 1:
-            yield f"time {time} of {scenario} has {count} answers"
-    streams: dict[str, int] = dict(
-        map(
-            tuple,
-            transaction.rows("SELECT scenario, time FROM streams WHERE person = ?", (person,)),
-        )
-    )
-    for scenario in {moment[0] for moment in releases}:
-        latest = max(moment[1] for moment in releases if moment[0] == scenario)
-        if scenario not in streams:
-            yield f"the releases of {scenario} have no stream"
-        elif streams[scenario] < latest:
-            yield f"the stream of {scenario} stands at {streams[scenario]}, before time {latest}"
+    if latest and not standings:
+        yield "there are answers but no standing"
+    spent = Fraction(0)
+    for query, time, content in standings:
+        try:
+            standing = Standing.from_bytes(bytes(content))
+        except DataError as fault:
+            yield f"the standing of {query!r} cannot be read: {fault}"
+            continue
+        if time != standing.time or standing.time < latest.get(query, standing.time):
+            yield f"the standing of {query!r} is at {standing.time}, before its last answer"
+        spent += standing.spent
+        if standing.line.client != client or standing.line.query != query:
+            yield f"the standing of {query!r} is another line's"
+    if spent != total:
+        yield f"the standings have spent {spent}, the answers cost {total}"
 
 
-def inspected(store: Store) -> dict[str, Any]:
+def inspect(store: Store) -> dict[str, Any]:
     """What the store holds, in numbers."""
     with store.database.transaction(write=False) as transaction:
         counts: dict[str, Any] = {}
@@ -101,10 +99,10 @@ def inspected(store: Store) -> dict[str, Any]:
     }
 
 
-def exported(store: Store, person: str | None = None, *, client: str = "") -> Iterator[str]:
-    """One line of JSON for each release and entry of a person, or of everybody.
+def export(store: Store, person: str | None = None, *, client: str = "") -> Iterator[str]:
+    """One line of JSON for each answer of a person, or of everybody.
 
-    For a person who asks what is kept about them. Beliefs follow from the releases and are
+    For a person who asks what is kept about them. Beliefs follow from the answers and are
     not exported; true states are not there to be.
     """
     chosen = "" if person is None else " WHERE client = ? AND name = ?"
@@ -125,29 +123,22 @@ def exported(store: Store, person: str | None = None, *, client: str = "") -> It
 def _person_lines(transaction: Transaction, row: Row) -> Iterator[str]:
     number, client, name, budget, carried, spent = row
     yield _line("person", client, name, {"budget": budget, "carried": carried, "spent": spent})
-    for scenario, time in transaction.rows(
-        "SELECT scenario, time FROM streams WHERE person = ? ORDER BY scenario", (number,)
+    for query, time, law in transaction.rows(
+        "SELECT query, time, law FROM standings WHERE person = ? ORDER BY query", (number,)
     ):
-        yield _line("stream", client, name, {"scenario": scenario, "time": time})
-    releases = transaction.rows(
-        "SELECT r.scenario, r.time, r.query, r.lattice, r.estimate, r.epsilon, "
-        "l.constrained, r.statement FROM releases r JOIN ledger l ON "
-        "l.person = r.person AND l.scenario = r.scenario AND l.time = r.time "
-        "AND l.query = r.query WHERE r.person = ? ORDER BY l.number",
-        (number,),
+        yield _line("standing", client, name, {"query": query, "slot": time, "law": law})
+    names = (
+        *("slot", "query", "law", "lattice", "estimate", "epsilon", "constrained"),
+        "statement",
     )
-    for scenario, time, query, lattice, estimate, epsilon, constrained, statement in releases:
-        facts = {
-            "scenario": scenario,
-            "time": time,
-            "query": query,
-            "lattice": json.loads(lattice),
-            "estimate": json.loads(estimate),
-            "epsilon": epsilon,
-            "constrained": constrained,
-            "statement": statement,
-        }
-        yield _line("release", client, name, facts)
+    for cells in transaction.rows(
+        "SELECT time, query, law, lattice, estimate, epsilon, constrained, statement "
+        "FROM answers WHERE person = ? ORDER BY number",
+        (number,),
+    ):
+        facts = dict(zip(names, cells, strict=True))
+        facts |= {name: json.loads(facts[name]) for name in ("lattice", "estimate")}
+        yield _line("answer", client, name, facts)
 
 
 def _line(kind: str, client: str, person: str, facts: dict[str, Any]) -> str:

@@ -30,6 +30,10 @@ class Transaction(ABC):
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement, with ? for each value, and return what it gives."""
 
+    @abstractmethod
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run one statement for each row of values."""
+
     def row(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         """The first row, or None."""
         found = self.rows(sql, values)
@@ -88,6 +92,9 @@ class _SqliteTransaction(Transaction):
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         return self._connection.execute(sql, values).fetchall()
+
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        self._connection.executemany(sql, rows)
 
 
 class Sqlite(Database):
@@ -174,6 +181,10 @@ class _PostgresTransaction(Transaction):
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         cursor = self._connection.execute(sql.replace("?", "%s"), values)
         return cursor.fetchall() if cursor.description else []
+
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(sql.replace("?", "%s"), rows)
 
 
 class Postgres(Database):

@@ -1,122 +1,121 @@
-"""The ledger of many people in one file: what was said, on disk before it is said.
+"""The book of many people in one file: what was said, on disk before it is said.
 
-One JSON object a line: person, time, slot, step, scenario, law, query, epsilon, constrained
-and answer (on the lattice); all of it is public. A line is complete when its end is there: a
-run that was killed while writing leaves a part of a line, whose answer never left and which
-the next run removes.
+One JSON object a line, all of it public: answers (client, person, slot, time, query, law,
+epsilon, constrained, answer on the lattice, estimate, statement), standings, the fingerprint of
+the key, and laws that were adopted. A line is complete when its end is there: a run that was
+killed while writing leaves a part of a line, whose answer never left and which the next run
+removes. A standing may be older than the last answer: the answers after it are then said again
+to the belief.
 """
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import inf
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from dphmm.cost.ledger import Entry, Ledger
+from dphmm.books.memory import MemoryBook
 from dphmm.errors import DataError
 from dphmm.geometry.exact import as_text
+from dphmm.release.admission import Place
+from dphmm.release.answers import Answers
+from dphmm.release.book import KeyInUse
+from dphmm.release.moment import Line
+from dphmm.release.said import Record
+from dphmm.release.standing import Standing
 from dphmm.tables.files import sync_folder
 
-__all__ = ["Journal", "Record"]
+__all__ = ["Journal"]
 
-HEAD = b'{"format": "dphmm ledger 1"}\n'
+HEAD = b'{"format": "dphmm ledger 2"}\n'
+
+OFTEN = 256
+"""Answers of a person after which their standing is written again."""
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-@dataclass(frozen=True)
-class Record:
-    """One answer as it left, and its price."""
+class Journal(MemoryBook):
+    """The book of a file. One run at a time: the file is locked while it is open.
 
-    person: str
-    time: str
-    slot: int
-    step: int
-    scenario: str
-    law: str
-    query: str
-    epsilon: Fraction
-    constrained: Fraction | float
-    answer: tuple[int, ...]
-
-    def entry(self) -> Entry:
-        """The record as an entry of the person's ledger."""
-        return Entry(self.step, self.query, self.epsilon, self.constrained, self.scenario)
-
-    def to_line(self) -> bytes:
-        """The record as a line of the file."""
-        facts = dict(vars(self))
-        facts["epsilon"] = as_text(self.epsilon)
-        facts["constrained"] = "inf" if self.constrained == inf else str(self.constrained)
-        return _encode(facts).encode() + b"\n"
-
-    @classmethod
-    def from_line(cls, line: bytes) -> Record:
-        """The record of a line; raises ValueError, KeyError or TypeError for any other."""
-        facts = json.loads(line)
-        facts["epsilon"] = Fraction(facts["epsilon"])
-        constrained = facts["constrained"]
-        facts["constrained"] = inf if constrained == "inf" else Fraction(constrained)
-        facts["answer"] = tuple(int(number) for number in facts["answer"])
-        return cls(**facts)
-
-
-class Journal:
-    """The records of a file, by person, and a way to add more that survives a kill.
-
-    One run at a time: the file is locked while it is open.
+    Args:
+        path: The file; it is made if there is none, closed to others.
+        time_of: What a slot is called in the file, if it should be told.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, time_of: Callable[[int], int | str] | None = None) -> None:
+        super().__init__()
         self.path = Path(path)
-        self._records: dict[str, list[Record]] = {}
-        self._file = self._opened()
+        self._time_of = time_of
+        self._written: dict[Line, int] = {}
+        """How many answers each line had when its standing was written."""
+        self._file = self._open()
         try:
             self._read()
         except BaseException:
             self._file.close()
             raise
 
-    def of(self, person: str) -> Sequence[Record]:
-        """What was said about a person, in order."""
-        return self._records.get(person, ())
+    def commit(
+        self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
+    ) -> None:
+        """See `Book`."""
+        with self._guard:
+            self._check(standings, places)
+            new = [record for table in answers for record in table.records()]
+            lines = [self._answer_line(record) for record in new]
+            counts: dict[Line, int] = {}
+            for record in new:
+                counts[record.line] = counts.get(record.line, 0) + 1
+            due = [
+                standing
+                for standing in standings
+                if len(self._records.get(standing.line, ())) + counts.get(standing.line, 0)
+                >= self._written.get(standing.line, 0) + OFTEN
+            ]
+            self._append([*lines, *map(_standing_line, due)])
+            for record in new:
+                self._keep(record)
+            self._stand(standings)
+            for standing in due:
+                self._written[standing.line] = len(self._records.get(standing.line, ()))
 
-    @property
-    def people(self) -> tuple[str, ...]:
-        """Everybody about whom something was said."""
-        return tuple(self._records)
+    def adopt(self, standing: Standing) -> None:
+        """See `MemoryBook`; the file says that it happened."""
+        with self._guard:
+            before = self._standings.get(standing.line)
+            was = None if before is None else before.law.hex()
+            facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
+            self._append([_line("adopted", facts), _standing_line(standing)])
+            super().adopt(standing)
+            self._written[standing.line] = len(self._records.get(standing.line, ()))
 
-    def ledger(self, person: str, limit: Fraction | None) -> Ledger:
-        """The person's ledger under a limit on everything said, in any scenario."""
-        return Ledger(limit, [record.entry() for record in self.of(person)])
-
-    def add(self, records: Iterable[Record]) -> None:
-        """Write records and wait until they are on disk; all of them are there, or an error."""
-        new = list(records)
-        if not new:
-            return
-        try:
-            self._file.write(b"".join(record.to_line() for record in new))
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as fault:
-            self._shorten()
-            fault.filename = fault.filename or str(self.path)
-            raise
-        self._size = self._file.tell()
-        for record in new:
-            self._records.setdefault(record.person, []).append(record)
+    def use_key(self, key: KeyInUse) -> None:
+        """See `Book`."""
+        self._append([_line("key", vars(key))])
+        super().use_key(key)
 
     def close(self) -> None:
-        """Give the file back to others."""
-        self._file.close()
+        """Write where everybody stands and let the file go."""
+        if self._file.closed:
+            return
+        try:
+            behind = [
+                standing
+                for line, standing in self._standings.items()
+                if len(self._records.get(line, ())) > self._written.get(line, 0)
+            ]
+            self._append([_standing_line(standing) for standing in behind])
+        finally:
+            self._file.close()
 
     def __enter__(self) -> Journal:
         return self
@@ -124,20 +123,52 @@ class Journal:
     def __exit__(
         self,
         kind: type[BaseException] | None,
-        fault: BaseException | None,
-        trace: TracebackType | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
-    def _opened(self) -> BinaryIO:
+    def _answer_line(self, record: Record) -> bytes:
+        facts = _facts(record.line) | {"slot": record.time}
+        if self._time_of is not None:
+            facts["time"] = self._time_of(record.time)
+        facts |= {
+            "law": record.law,
+            "epsilon": as_text(record.epsilon),
+            "constrained": "inf" if record.constrained == inf else str(record.constrained),
+            "answer": record.lattice,
+            "estimate": record.estimate,
+            "statement": record.statement,
+        }
+        if not record.private:
+            facts["private"] = False
+        return _line("answer", facts)
+
+    def _append(self, lines: Sequence[bytes]) -> None:
+        """Write lines and wait until they are on disk; all of them are there, or an error."""
+        if not lines:
+            return
+        content = b"".join(lines)
+        try:
+            self._file.write(content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as fault:
+            self._shorten()
+            fault.filename = fault.filename or str(self.path)
+            raise
+        self._size += len(content)
+
+    def _open(self) -> BinaryIO:
         if self.path.exists() and not self.path.is_file():
             raise DataError(f"{self.path}: ledger must be a file, got something else")
         try:
-            file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 - held until close
+            opened = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         except OSError as fault:
             raise DataError(
                 f"{self.path}: ledger must be writable, got: {fault.strerror}"
             ) from None
+        file = os.fdopen(opened, "a+b", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -150,26 +181,66 @@ class Journal:
         content = self._file.read()
         end = content.rfind(b"\n") + 1
         lines = content[:end].splitlines(keepends=True)
-        if lines and lines[0] != HEAD:
-            raise DataError(f"{self.path}:1: ledger must be one that dphmm wrote, got another file")
-        if not lines and not HEAD.startswith(content):
-            raise DataError(f"{self.path}:1: ledger must be one that dphmm wrote, got another file")
+        if (lines and lines[0] != HEAD) or (not lines and not HEAD.startswith(content)):
+            raise DataError(
+                f"{self.path}:1: ledger must be one that this dphmm wrote, got another file"
+            )
         for number, line in enumerate(lines[1:], start=2):
             try:
-                record = Record.from_line(line)
-            except (ValueError, KeyError, TypeError, ZeroDivisionError):
+                self._take(json.loads(line))
+            except (DataError, ValueError, KeyError, TypeError, ArithmeticError, zlib.error):
                 raise DataError(f"{self.path}:{number}: line must be a ledger's record") from None
-            self._records.setdefault(record.person, []).append(record)
         self._size = end
         if end < len(content):
             self._shorten()
         if not lines:
-            self._file.write(HEAD)
-            os.fsync(self._file.fileno())
+            self._append([HEAD])
             sync_folder(self.path.absolute().parent)
-            self._size = len(HEAD)
+
+    def _take(self, facts: dict[str, Any]) -> None:
+        kind = facts.pop("kind")
+        if kind == "answer":
+            self._keep(_record(facts))
+        elif kind == "standing":
+            data = zlib.decompress(base64.b64decode(facts["standing"], validate=True))
+            standing = Standing.from_bytes(data)
+            self._stand([standing])
+            self._written[standing.line] = len(self._records.get(standing.line, ()))
+        elif kind == "key":
+            super().use_key(KeyInUse(**facts))
+        elif kind != "adopted":
+            raise ValueError(kind)
 
     def _shorten(self) -> None:
         """Remove what a failed or killed write left behind the last whole line."""
         self._file.truncate(self._size)
         self._file.seek(self._size)
+
+
+def _facts(line: Line) -> dict[str, Any]:
+    client = {"client": line.client} if line.client else {}
+    return {**client, "person": line.person, "query": line.query}
+
+
+def _line(kind: str, facts: dict[str, Any]) -> bytes:
+    return _encode({"kind": kind, **facts}).encode() + b"\n"
+
+
+def _standing_line(standing: Standing) -> bytes:
+    data = base64.b64encode(zlib.compress(standing.to_bytes(), 1)).decode()
+    return _line("standing", _facts(standing.line) | {"slot": standing.time, "standing": data})
+
+
+def _record(facts: dict[str, Any]) -> Record:
+    constrained = facts["constrained"]
+    return Record(
+        line=Line(facts.get("client", ""), facts["person"], facts["query"]),
+        time=int(facts["slot"]),
+        law=facts["law"],
+        epsilon=Fraction(facts["epsilon"]),
+        constrained=inf if constrained == "inf" else Fraction(constrained),
+        lattice=tuple(int(number) for number in facts["answer"]),
+        estimate=tuple(float(number) for number in facts["estimate"]),
+        statement=facts["statement"],
+        private=facts.get("private", True),
+    )

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dphmm.books.rules import identity
 from dphmm.books.store import Store
 from dphmm.errors import ArgumentError, NotFoundError
+from dphmm.release.moment import check_client
 
 __all__ = ["SCOPES", "Key", "create_key", "find_key", "list_keys", "revoke_key"]
 
@@ -38,7 +38,7 @@ def create_key(store: Store, client: str, scopes: Iterable[str]) -> str:
         raise ArgumentError(f"scopes must be some of {', '.join(SCOPES)}, got {sorted(chosen)}")
     if not client:
         raise ArgumentError("client must be named, got an empty name")
-    identity(client, "anybody")
+    check_client(client)
     key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
     with store.database.transaction() as transaction:
         transaction.rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 from dphmm.books.database import Database, Transaction
-from dphmm.books.schema import MIGRATIONS, VERSION, statements
+from dphmm.books.schema import MIGRATIONS, OLDEST, VERSION, statements
 from dphmm.errors import StoreError
 
 __all__ = ["prepare", "version_of"]
@@ -22,6 +22,11 @@ def prepare(database: Database, secret: bytes | None, create: bool) -> bytes:
         raise StoreError(
             f"the store {database.name} has version {version}, this dphmm knows up to {VERSION}; "
             f"use a newer dphmm"
+        )
+    if 0 < version < OLDEST:
+        raise StoreError(
+            f"the store {database.name} was made by an earlier dphmm, whose times were relative; "
+            f"nothing in it was changed, export it with that dphmm and begin another store"
         )
     if version == 0 and not create:
         raise StoreError(f"the store {database.name} does not exist; a release makes it")

@@ -7,7 +7,7 @@ for a true state, and none that could be compared with one.
 
 from __future__ import annotations
 
-__all__ = ["MIGRATIONS", "TYPES", "VERSION"]
+__all__ = ["MIGRATIONS", "OLDEST", "TYPES", "VERSION"]
 
 FIRST = """
 CREATE TABLE facts (
@@ -28,48 +28,44 @@ CREATE TABLE people (
     carried TEXT NOT NULL,
     spent TEXT NOT NULL,
     entries WHOLE NOT NULL,
+    version WHOLE NOT NULL,
     UNIQUE (client, name)
 );
-CREATE TABLE streams (
+CREATE TABLE standings (
     person WHOLE NOT NULL REFERENCES people (id),
-    scenario TEXT NOT NULL,
-    time WHOLE NOT NULL,
-    snapshot BYTES NOT NULL,
-    PRIMARY KEY (person, scenario)
-);
-CREATE TABLE releases (
-    person WHOLE NOT NULL REFERENCES people (id),
-    scenario TEXT NOT NULL,
-    time WHOLE NOT NULL,
     query TEXT NOT NULL,
+    law TEXT NOT NULL,
+    time WHOLE NOT NULL,
+    content BYTES NOT NULL,
+    PRIMARY KEY (person, query)
+);
+CREATE TABLE answers (
+    person WHOLE NOT NULL REFERENCES people (id),
+    number WHOLE NOT NULL,
+    query TEXT NOT NULL,
+    time WHOLE NOT NULL,
+    law TEXT NOT NULL,
     lattice TEXT NOT NULL,
     estimate TEXT NOT NULL,
     epsilon TEXT NOT NULL,
+    constrained TEXT NOT NULL,
     statement TEXT NOT NULL,
     private WHOLE NOT NULL,
-    PRIMARY KEY (person, scenario, time, query)
+    PRIMARY KEY (person, query, time)
 );
-CREATE TABLE ledger (
+CREATE TABLE adoptions (
     person WHOLE NOT NULL REFERENCES people (id),
-    number WHOLE NOT NULL,
-    scenario TEXT NOT NULL,
-    time WHOLE NOT NULL,
     query TEXT NOT NULL,
-    epsilon TEXT NOT NULL,
-    constrained TEXT NOT NULL,
-    PRIMARY KEY (person, number)
+    time WHOLE NOT NULL,
+    old TEXT NOT NULL,
+    new TEXT NOT NULL
 );
 CREATE TABLE tombstones (
-    person TEXT NOT NULL,
-    scenario TEXT NOT NULL,
-    time WHOLE NOT NULL,
+    person TEXT PRIMARY KEY,
     spent TEXT NOT NULL,
-    PRIMARY KEY (person, scenario)
+    budget TEXT,
+    times TEXT NOT NULL
 );
-"""
-
-# The service came after the store, and its keys with it.
-SECOND = """
 CREATE TABLE keys (
     digest TEXT PRIMARY KEY,
     client TEXT NOT NULL,
@@ -79,7 +75,11 @@ CREATE TABLE keys (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST, SECOND)
+# Versions 1 and 2 counted time from each person's own start and had an answer for each scenario:
+# their moments have no slot, so they cannot be carried over.
+OLDEST = 3
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

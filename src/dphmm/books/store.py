@@ -1,88 +1,82 @@
-"""Every answer once: release, ledger entry and belief are written together, then it leaves.
+"""The book of a database, SQLite or PostgreSQL: every answer once, whoever else writes to it.
 
-A true state passes through `Store.release` into the stream and is written nowhere. A
-second request for a moment gets the stored answer, whatever state it brings: refusing a
-different one would tell that it is different.
+Answers and standings are written in one transaction, and only if nobody has answered the same
+people since they were read: a row of people counts its commits. No true state comes here.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
 
-import numpy as np
+from cachetools import LRUCache
 
 from dphmm.books.database import Database, Sqlite, Transaction, connect
 from dphmm.books.opening import prepare
 from dphmm.books.rows import (
     Person,
-    stored_release,
-    stored_releases,
-    write_entry,
-    write_release,
+    as_cost,
+    find_answers,
+    find_person,
+    list_answers,
+    write_answers,
+    write_standing,
 )
-from dphmm.books.rules import Account, Answer, Request, Rules, identity
-from dphmm.books.tombstones import Tombstone, tombstone_name, tombstones_of
-from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, DphmmError, NotFoundError, StoreError
+from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
+from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.errors import ArgumentError, DataError, NotFoundError, StoreError
 from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.release.snapshot import restore, snapshot
-from dphmm.release.stream import Release, Said, Stream
+from dphmm.release.admission import Place
+from dphmm.release.answers import Answers
+from dphmm.release.book import KeyInUse, MovedError
+from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.said import Record
+from dphmm.release.standing import Standing
 
 __all__ = ["Store"]
 
-LATEST_TIME = 2**53
-LONGEST_GAP = 100_000
-"""How many steps a request may skip: each costs a step of the belief."""
-
 REMEMBERED_STATES = 2**22
-"""Streams are kept in memory up to this many states in all, about 32 MB."""
+"""Standings are kept in memory up to this many states in all, about 32 MB."""
 
-
-_Moved: TypeAlias = tuple[int, Stream]
-"""A person's number and their stream after a release."""
+_Known: TypeAlias = tuple[int, str, int]
+"""A person's number, a query and a version: together they name one standing for good."""
 
 
 class Store:
-    """People's streams, releases and ledgers in a database.
+    """Answers, standings and budgets in a database.
+
+    Args:
+        database: Where they are; see `Store.open`.
+        secret: What names the tombstones of erased people.
 
     >>> import tempfile
-    >>> from dphmm import MarkovModel, Plan, PolicyGraph, Query, Stream
-    >>> model = MarkovModel([[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
-    >>> query, policy = Query([0, 1, 2]), PolicyGraph(3, [(0, 1), (1, 2)])
-    >>> def begin(person):
-    ...     return Stream(
-    ...         model, policy, query, epsilon=1, start=0, person=person, scenario="walk"
-    ...     )
-    >>> rules = Rules("walk", query, begin)
-    >>> store = Store.open(tempfile.mkdtemp() + "/streams.db")
-    >>> store.begin(rules, "anna", budget=2)
-    0
-    >>> first = store.release(rules, "anna", 1, 0)
-    >>> again = store.release(rules, "anna", 1, 1)
-    >>> again.repeated, again.release.answer == first.release.answer
-    (True, array([ True]))
-    >>> store.ledger("anna")
-    Ledger(1 entries, 1 spent, limit 2)
+    >>> store = Store.open(tempfile.mkdtemp() + "/answers.db")
+    >>> store.begin("ann", budget=2)
+    >>> store.ledger("ann")
+    Ledger(0 entries, 0 spent, limit 2)
     >>> store.close()
     """
 
     def __init__(self, database: Database, secret: bytes) -> None:
         self.database = database
         self._secret = secret
-        self._streams: OrderedDict[tuple[int, str, int], Stream] = OrderedDict()
-        self._kept_states = 0
         self._guard = Lock()
+        self._standings: LRUCache[_Known, Standing] = LRUCache(
+            REMEMBERED_STATES, getsizeof=lambda standing: standing.belief.n_states
+        )
 
     @classmethod
     def open(cls, url: str, *, secret: bytes | None = None, create: bool = True) -> Store:
         """The store at a path, sqlite:///path or postgresql://..., made or migrated if needed.
 
-        `secret` names erased people's tombstones; without one the store keeps its own.
+        Args:
+            url: Where it is.
+            secret: What names the tombstones of erased people; by default the store's own.
+            create: Whether it may be made.
         """
         database = connect(url)
         if isinstance(database, Sqlite) and not create and not Path(database.name).exists():
@@ -93,331 +87,303 @@ class Store:
         """Close all connections."""
         self.database.close()
 
-    def begin(
-        self, rules: Rules, person: str, *, client: str = "", budget: Exact | None = None
-    ) -> int:
-        """Open a stream for a person and return its time; opening it again changes nothing.
+    # A book
 
-        `budget` limits a person's sum over all scenarios and can be set once; it is the
-        lower of this and the scenario's own limit that counts.
-        """
-        limit = None if budget is None else as_epsilon(budget)
-        name = identity(client, person)
+    def places(self, lines: Sequence[Line]) -> list[Place]:
+        """See `Book`."""
+        if not lines:
+            return []
+        with self.database.transaction(write=False) as transaction:
+            key = _key(transaction)
+            opens = key.first if key is not None and key.rotated else None
+            return [self._place(transaction, line, opens) for line in lines]
+
+    def _place(self, transaction: Transaction, line: Line, opens: int | None) -> Place:
+        person = find_person(transaction, line.client, line.person)
+        stone = None
+        standing = None
+        if person is None or person.version == 0:
+            stone = self._stone(transaction, line.client, line.person)
+        if person is None:
+            assert stone is not None
+            spent, limit, version = stone.spent, stone.budget, 0
+        else:
+            standing = self._standing(transaction, person, line.query)
+            spent, limit, version = person.spent, person.limit, person.version
+        latest = None if standing is None else standing.time
+        if standing is None:
+            stone = stone or self._stone(transaction, line.client, line.person)
+            latest = stone.times.get(line.query)
+        return Place(
+            standing=standing,
+            latest=latest,
+            answered=() if person is None else _AnsweredTimes(self, person.number, line.query),
+            spent=spent,
+            limit=limit,
+            opens=opens,
+            known=person is not None,
+            version=version,
+        )
+
+    def _stone(self, transaction: Transaction, client: str, person: str) -> Tombstone:
+        return tombstone_of(transaction, tombstone_name(self._secret, client, person))
+
+    def _standing(self, transaction: Transaction, person: Person, query: str) -> Standing | None:
+        known = (person.number, query, person.version)
+        with self._guard:
+            kept = self._standings.get(known)
+        if kept is not None:
+            return kept
+        row = transaction.row(
+            "SELECT content FROM standings WHERE person = ? AND query = ?", (person.number, query)
+        )
+        if row is None:
+            return None
+        try:
+            return Standing.from_bytes(bytes(row[0]))
+        except DataError as fault:
+            raise StoreError(f"a standing of the store cannot be used: {fault}") from fault
+
+    def unsaid(self, line: Line, after: int) -> Sequence[Record]:
+        """See `Book`: a database's standings are never behind."""
+        return ()
+
+    def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
+        """See `Book`."""
+        if not times:
+            return {}
+        with self.database.transaction(write=False) as transaction:
+            person = self._known(transaction, line.client, line.person)
+            return find_answers(transaction, person.number, line, times)
+
+    def commit(
+        self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
+    ) -> None:
+        """See `Book`."""
+        said: dict[tuple[str, str], list[Record]] = {}
+        for table in answers:
+            for record in table.records():
+                said.setdefault(record.line[:2], []).append(record)
+        # Everybody locks people in the same order, so that no two servers wait for each other.
+        work = sorted(zip(standings, places, strict=True), key=lambda pair: pair[0].line)
+        kept: dict[_Known, Standing] = {}
         with self.database.transaction() as transaction:
-            found = self._person(transaction, client, person, name, create=True)
+            moved = []
+            for standing, place in work:
+                person = self._locked(transaction, standing.line)
+                if person.version != place.version:
+                    moved.append(standing.line)
+                elif not moved:
+                    records = said.get(standing.line[:2], [])
+                    version = self._write(transaction, person, standing, records)
+                    kept[person.number, standing.line.query, version] = standing
+            if moved:
+                raise MovedError(moved)
+        with self._guard:
+            for known, standing in kept.items():
+                if standing.belief.n_states <= REMEMBERED_STATES:
+                    self._standings[known] = standing
+
+    def _locked(self, transaction: Transaction, line: Line) -> Person:
+        """The person, made if new, locked until the end of the transaction."""
+        person = find_person(transaction, line.client, line.person, lock=True)
+        if person is None:
+            stone = self._stone(transaction, line.client, line.person)
+            budget = None if stone.budget is None else str(stone.budget)
+            transaction.rows(
+                "INSERT INTO people (client, name, budget, carried, spent, entries, version) "
+                "VALUES (?, ?, ?, ?, ?, 0, 0) ON CONFLICT (client, name) DO NOTHING",
+                (line.client, line.person, budget, str(stone.spent), str(stone.spent)),
+            )
+            person = find_person(transaction, line.client, line.person, lock=True)
+        assert person is not None
+        return person
+
+    def _write(
+        self,
+        transaction: Transaction,
+        person: Person,
+        standing: Standing,
+        records: Sequence[Record],
+    ) -> int:
+        write_answers(transaction, person, records)
+        write_standing(transaction, person.number, standing)
+        total = Totals([person.spent])
+        for record in records:
+            total.add([0], record.epsilon)
+        version = person.version + 1
+        transaction.rows(
+            "UPDATE people SET spent = ?, entries = ?, version = ? WHERE id = ?",
+            (str(total.of(0)), person.entries + len(records), version, person.number),
+        )
+        return version
+
+    def adopt(self, standing: Standing) -> None:
+        """Let a line go on under another law, from where the standing says; it is recorded."""
+        with self.database.transaction() as transaction:
+            person = self._locked(transaction, standing.line)
+            before = self._standing(transaction, person, standing.line.query)
+            transaction.rows(
+                "INSERT INTO adoptions (person, query, time, old, new) VALUES (?, ?, ?, ?, ?)",
+                (
+                    person.number,
+                    standing.line.query,
+                    standing.time,
+                    "" if before is None else before.law.hex(),
+                    standing.law.hex(),
+                ),
+            )
+            self._write(transaction, person, standing, [])
+
+    def key(self) -> KeyInUse | None:
+        """See `Book`."""
+        with self.database.transaction(write=False) as transaction:
+            return _key(transaction)
+
+    def use_key(self, key: KeyInUse) -> None:
+        """See `Book`; of two servers that begin at once the first one's key stays."""
+        clause = "DO UPDATE SET value = excluded.value" if key.rotated else "DO NOTHING"
+        with self.database.transaction() as transaction:
+            transaction.rows(
+                f"INSERT INTO facts (name, value) VALUES ('key', ?) ON CONFLICT (name) {clause}",
+                (json.dumps(vars(key)),),
+            )
+
+    def latest(self) -> int | None:
+        """The last slot that was answered for anybody."""
+        with self.database.transaction(write=False) as transaction:
+            row = transaction.row("SELECT max(time) FROM answers")
+        return None if row is None else row[0]
+
+    # People
+
+    def begin(self, person: str, *, client: str = "", budget: Exact | None = None) -> None:
+        """Make a person known; doing it again changes nothing.
+
+        Args:
+            person: Their name.
+            client: Whose person it is.
+            budget: A limit on everything said about them, which can be set once; it counts
+                beside the scenario's own limit.
+        """
+        limit = None if budget is None else as_epsilon(budget, "budget")
+        line = Line(check_client(client), check_name(person, "person"), "")
+        with self.database.transaction() as transaction:
+            found = self._locked(transaction, line)
             if limit is not None and found.limit != limit:
                 if found.limit is not None:
                     raise ArgumentError("budget must stay what it was when it was first set")
                 transaction.rows(
-                    "UPDATE people SET budget = ? WHERE id = ?", (str(limit), found.number)
+                    "UPDATE people SET budget = ?, version = version + 1 WHERE id = ?",
+                    (str(limit), found.number),
                 )
-            time, stream = self._stream(transaction, rules, found, create=True)
-            if time is None:
-                self._write_stream(transaction, found.number, stream)
-            return stream.time
 
-    def release(
-        self,
-        rules: Rules,
-        person: str,
-        time: int,
-        true_state: int,
-        epsilon: Exact | None = None,
-        *,
-        client: str = "",
-        create: bool = True,
-    ) -> Answer:
-        """The answer for a person at a time: the stored one, or a new one that is now stored.
+    def answers(
+        self, line: Line, *, after: int | None = None, most: int | None = None
+    ) -> list[Record]:
+        """The answers of a line after a slot, in order.
 
-        Steps between the stream's time and this one are skipped; a time before it that was
-        not answered is refused. Everything is on the disk before this returns.
+        Args:
+            line: Whose, and to which question.
+            after: Only those after this slot.
+            most: Not more than so many.
         """
-        request = Request(rules, person, time, true_state, epsilon, client, create)
-        with self.database.transaction() as transaction:
-            answer, moved = self._release(transaction, request)
-        self._remember(moved)
-        return answer
-
-    def release_all(self, requests: Sequence[Request]) -> list[Answer | DphmmError]:
-        """The answers to many requests that share one wait for the disk; a refusal is in its place.
-
-        One person's requests are answered in the order given. Nothing is returned before all
-        is durable; if the store fails, nothing was released.
-        """
-        results: dict[int, Answer | DphmmError] = {}
-        moved: list[_Moved | None] = []
-        # Everybody locks people in the same order, so that no two servers wait for each other.
-        order = sorted(range(len(requests)), key=lambda i: (requests[i].client, requests[i].person))
-        with self.database.transaction() as transaction:
-            for place in order:
-                transaction.rows("SAVEPOINT request")
-                try:
-                    results[place], stream = self._release(transaction, requests[place])
-                    moved.append(stream)
-                except DphmmError as fault:
-                    if isinstance(fault, StoreError) and not isinstance(fault, NotFoundError):
-                        raise
-                    transaction.rows("ROLLBACK TO SAVEPOINT request")
-                    results[place] = fault
-                transaction.rows("RELEASE SAVEPOINT request")
-        for stream in moved:
-            self._remember(stream)
-        return [results[place] for place in range(len(requests))]
-
-    def _release(self, transaction: Transaction, request: Request) -> tuple[Answer, _Moved | None]:
-        """One answer within a transaction, and the stream as it will be once that is committed."""
-        rules, time = request.rules, request.time
-        _check_time(time)
-        name = identity(request.client, request.person)
-        found = self._person(transaction, request.client, request.person, name, request.create)
-        stored = stored_release(transaction, rules, found.number, time)
-        if stored is not None:
-            return Answer(stored, repeated=True), None
-        _, stream = self._stream(transaction, rules, found, request.create)
-        gap = time - stream.time - 1
-        if not 0 <= gap <= LONGEST_GAP:
-            raise ArgumentError(
-                f"time must be {stream.time + 1} to {stream.time + 1 + LONGEST_GAP} or one "
-                f"already answered, got {time}"
-            )
-        limits = [limit for limit in (found.limit, stream.ledger.limit) if limit is not None]
-        own_ledger = stream.ledger
-        stream.ledger = Account(min(limits, default=None), found.spent)
-        with rules.lock:
-            stream.skip(gap)
-            release = stream.release(request.true_state, request.epsilon)
-        (entry,), stream.ledger, stream.said = stream.ledger.entries, own_ledger, []
-        self._write_stream(transaction, found.number, stream)
-        write_release(transaction, found.number, rules.query_name, release, rules.scenario)
-        write_entry(transaction, found, entry)
-        return Answer(release, repeated=False), (found.number, stream)
-
-    def releases(
-        self,
-        rules: Rules,
-        person: str,
-        *,
-        client: str = "",
-        after: int = 0,
-        most: int | None = None,
-    ) -> list[Release]:
-        """The answers for a person in a scenario after a time, in order, not more than `most`."""
         with self.database.transaction(write=False) as transaction:
-            number, _ = self._time(transaction, rules, client, person)
-            return stored_releases(transaction, rules, number, after, most)
-
-    def stream(self, rules: Rules, person: str, *, client: str = "") -> Stream:
-        """A copy of a person's stream with all it said, to smooth or to explain."""
-        with self.database.transaction(write=False) as transaction:
-            number, _ = self._time(transaction, rules, client, person)
-            data = transaction.row(
-                "SELECT snapshot FROM streams WHERE person = ? AND scenario = ?",
-                (number, rules.scenario),
-            )
-            said = stored_releases(transaction, rules, number)
-        assert data is not None
-        stream = _restored(rules, identity(client, person), bytes(data[0]))
-        stream.said = [Said(r.time, rules.query, r.epsilon, r.lattice) for r in said]
-        return stream
-
-    def time(self, rules: Rules, person: str, *, client: str = "") -> int:
-        """The time of a person's latest step."""
-        with self.database.transaction(write=False) as transaction:
-            return self._time(transaction, rules, client, person)[1]
+            person = self._known(transaction, line.client, line.person)
+            return list_answers(transaction, person.number, line, after, most)
 
     def ledger(self, person: str, *, client: str = "") -> Ledger:
-        """All that was said about a person, in every scenario, what was erased included."""
+        """All that was said about a person, to every question, what was erased included.
+
+        Args:
+            person: Their name.
+            client: Whose person it is.
+        """
         with self.database.transaction(write=False) as transaction:
-            row = transaction.row(
-                "SELECT id, budget, carried FROM people WHERE client = ? AND name = ?",
-                (client, person),
-            )
-            if row is None:
-                raise NotFoundError("person must be one of the store, got another")
-            entries = transaction.rows(
-                "SELECT time, query, epsilon, constrained, scenario FROM ledger "
+            found = self._known(transaction, client, person)
+            row = transaction.row("SELECT carried FROM people WHERE id = ?", (found.number,))
+            rows = transaction.rows(
+                "SELECT time, query, epsilon, constrained FROM answers "
                 "WHERE person = ? ORDER BY number",
-                (row[0],),
+                (found.number,),
             )
-        account = Account(row[1], Fraction(row[2]))
-        for time, query, epsilon, constrained, scenario in entries:
-            cost = float("inf") if constrained == "inf" else Fraction(constrained)
-            account._append(Entry(time, query, Fraction(epsilon), cost, scenario))
-        return account
+        entries = [Entry(t, query, Fraction(e), as_cost(cost)) for t, query, e, cost in rows]
+        return Ledger(found.limit, entries, spent=Fraction(row[0] if row else 0))
 
     def people(self, *, client: str = "") -> list[str]:
-        """The names of a client's people."""
+        """The names of a client's people.
+
+        Args:
+            client: Which client's.
+        """
         with self.database.transaction(write=False) as transaction:
             found = transaction.rows(
                 "SELECT name FROM people WHERE client = ? ORDER BY name", (client,)
             )
         return [row[0] for row in found]
 
+    def lines(self) -> list[Line]:
+        """Every line that stands somewhere."""
+        with self.database.transaction(write=False) as transaction:
+            rows = transaction.rows(
+                "SELECT client, name, query FROM standings JOIN people ON people.id = person "
+                "ORDER BY client, name, query"
+            )
+        return [Line(*row) for row in rows]
+
     def erase(self, person: str, *, client: str = "") -> Tombstone:
-        """Delete a person's releases, beliefs and name; a tombstone keeps times and epsilon.
+        """Delete a person's answers, beliefs and name; a tombstone keeps slots, price and budget.
 
         Whoever comes back under the same name goes on from the tombstone: no moment is
         answered twice and no budget is filled again.
+
+        Args:
+            person: Their name.
+            client: Whose person it is.
         """
-        name = identity(client, person)
         with self.database.transaction() as transaction:
-            found = self._person(transaction, client, person, name, create=False)
-            hashed = tombstone_name(self._secret, name)
-            before = tombstones_of(transaction, hashed)
-            streams = transaction.rows(
-                "SELECT scenario, time FROM streams WHERE person = ?", (found.number,)
-            )
-            costs = transaction.rows(
-                "SELECT scenario, epsilon FROM ledger WHERE person = ?", (found.number,)
-            )
-            buried = before.merged(dict(map(tuple, streams)), costs)
-            for scenario, (time, spent) in buried.scenarios.items():
-                transaction.rows(
-                    "INSERT INTO tombstones (person, scenario, time, spent) VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (person, scenario) DO UPDATE SET "
-                    "time = excluded.time, spent = excluded.spent",
-                    (hashed, scenario, time, str(spent)),
-                )
-            for table in ("ledger", "releases", "streams"):
+            found = find_person(transaction, client, person, lock=True)
+            if found is None:
+                raise NotFoundError("person must be one of the store, got another")
+            hashed = tombstone_name(self._secret, client, person)
+            times = dict(tombstone_of(transaction, hashed).times)
+            for query, time in transaction.rows(
+                "SELECT query, time FROM standings WHERE person = ?", (found.number,)
+            ):
+                times[query] = max(time, times.get(query, time))
+            stone = Tombstone(found.spent, found.limit, times)
+            bury(transaction, hashed, stone)
+            for table in ("answers", "standings", "adoptions"):
                 transaction.rows(f"DELETE FROM {table} WHERE person = ?", (found.number,))
             transaction.rows("DELETE FROM people WHERE id = ?", (found.number,))
         self.database.forget_erased()
         with self._guard:
-            for moment in [moment for moment in self._streams if moment[0] == found.number]:
-                self._kept_states -= self._streams.pop(moment).query.n_states
-        return buried
+            for known in [known for known in self._standings if known[0] == found.number]:
+                self._standings.pop(known, None)
+        return stone
 
-    def add_scenario(self, digest: str, content: str, *, client: str = "") -> bool:
-        """Keep a scenario's text under its digest; True if it was not there."""
-        with self.database.transaction() as transaction:
-            added = transaction.rows(
-                "INSERT INTO scenarios (client, digest, content) VALUES (?, ?, ?) "
-                "ON CONFLICT (client, digest) DO NOTHING RETURNING digest",
-                (client, digest, content),
-            )
-        return bool(added)
+    def _known(self, transaction: Transaction, client: str, person: str) -> Person:
+        found = find_person(transaction, client, person)
+        if found is None:
+            raise NotFoundError("person must be one of the store, got another")
+        return found
 
-    def scenario(self, digest: str, *, client: str = "") -> str:
-        """The text of a scenario."""
-        with self.database.transaction(write=False) as transaction:
+
+class _AnsweredTimes:
+    """The slots of a line that were answered, looked up when somebody asks."""
+
+    def __init__(self, store: Store, person: int, query: str) -> None:
+        self._store, self._person, self._query = store, person, query
+
+    def __contains__(self, time: object) -> bool:
+        with self._store.database.transaction(write=False) as transaction:
             row = transaction.row(
-                "SELECT content FROM scenarios WHERE client = ? AND digest = ?", (client, digest)
+                "SELECT 1 FROM answers WHERE person = ? AND query = ? AND time = ?",
+                (self._person, self._query, time),
             )
-        if row is None:
-            raise NotFoundError("scenario must be one of the store, got another")
-        return str(row[0])
-
-    def scenarios(self, *, client: str = "") -> list[str]:
-        """The digests of a client's scenarios."""
-        with self.database.transaction(write=False) as transaction:
-            found = transaction.rows(
-                "SELECT digest FROM scenarios WHERE client = ? ORDER BY digest", (client,)
-            )
-        return [row[0] for row in found]
-
-    def _person(
-        self, transaction: Transaction, client: str, person: str, name: str, create: bool
-    ) -> Person:
-        """The person, locked until the end of the transaction."""
-        select = (
-            "SELECT id, budget, spent, entries FROM people WHERE client = ? AND name = ?"
-            + transaction.for_update
-        )
-        row = transaction.row(select, (client, person))
-        if row is None:
-            if not create:
-                raise NotFoundError("person must be one of the store, got another")
-            carried = str(tombstones_of(transaction, tombstone_name(self._secret, name)).spent)
-            transaction.rows(
-                "INSERT INTO people (client, name, budget, carried, spent, entries) "
-                "VALUES (?, ?, NULL, ?, ?, 0) ON CONFLICT (client, name) DO NOTHING",
-                (client, person, carried, carried),
-            )
-            row = transaction.row(select, (client, person))
-        assert row is not None
-        number, budget, spent, entries = row
-        limit = None if budget is None else Fraction(budget)
-        return Person(number, name, limit, Fraction(spent), entries)
-
-    def _time(
-        self, transaction: Transaction, rules: Rules, client: str, person: str
-    ) -> tuple[int, int]:
-        row = transaction.row(
-            "SELECT people.id, streams.time FROM people JOIN streams ON streams.person = people.id "
-            "WHERE client = ? AND name = ? AND scenario = ?",
-            (client, person, rules.scenario),
-        )
-        if row is None:
-            raise NotFoundError("person must have a stream in this scenario, got none")
-        return row[0], row[1]
-
-    def _stream(
-        self, transaction: Transaction, rules: Rules, person: Person, create: bool
-    ) -> tuple[int | None, Stream]:
-        """The stream and its stored time; a new one, where a tombstone left off, has none."""
-        row = transaction.row(
-            "SELECT time FROM streams WHERE person = ? AND scenario = ?",
-            (person.number, rules.scenario),
-        )
-        if row is None:
-            if not create:
-                raise NotFoundError("person must have a stream in this scenario, got none")
-            stream = rules.fresh(person.name)
-            hashed = tombstone_name(self._secret, person.name)
-            times = tombstones_of(transaction, hashed).scenarios
-            stream.skip(times.get(rules.scenario, (0, Fraction(0)))[0])
-            return None, stream
-        kept = self._recall(person.number, rules.scenario, row[0])
-        if kept is not None:
-            return row[0], kept
-        data = transaction.row(
-            "SELECT snapshot FROM streams WHERE person = ? AND scenario = ?",
-            (person.number, rules.scenario),
-        )
-        assert data is not None
-        return row[0], _restored(rules, person.name, bytes(data[0]))
-
-    def _write_stream(self, transaction: Transaction, person: int, stream: Stream) -> None:
-        transaction.rows(
-            "INSERT INTO streams (person, scenario, time, snapshot) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (person, scenario) DO UPDATE SET "
-            "time = excluded.time, snapshot = excluded.snapshot",
-            (person, stream.scenario, stream.time, snapshot(stream, history=False)),
-        )
-
-    def _recall(self, person: int, scenario: str, time: int) -> Stream | None:
-        """Take the stream out of memory: it comes back only if its next step is committed.
-
-        A number is given to one person only and each of their times is written once, so a
-        stream of this person, scenario and time is the one in the database, whichever server
-        wrote it.
-        """
-        with self._guard:
-            stream = self._streams.pop((person, scenario, time), None)
-            if stream is not None:
-                self._kept_states -= stream.query.n_states
-            return stream
-
-    def _remember(self, moved: _Moved | None) -> None:
-        if moved is None:
-            return
-        person, stream = moved
-        with self._guard:
-            self._streams[person, stream.scenario, stream.time] = stream
-            self._kept_states += stream.query.n_states
-            while self._kept_states > REMEMBERED_STATES:
-                _, oldest = self._streams.popitem(last=False)
-                self._kept_states -= oldest.query.n_states
+        return row is not None
 
 
-def _check_time(time: int) -> None:
-    whole = isinstance(time, (int, np.integer)) and not isinstance(time, bool)
-    if not whole or not 1 <= time <= LATEST_TIME:
-        raise ArgumentError(f"time must be a whole number from 1, got {time!r}")
-
-
-def _restored(rules: Rules, name: str, data: bytes) -> Stream:
-    try:
-        return restore(rules.fresh(name), data)
-    except (ArgumentError, DataError) as error:
-        raise StoreError(f"a stream of the store cannot be resumed: {error}") from error
+def _key(transaction: Transaction) -> KeyInUse | None:
+    row = transaction.row("SELECT value FROM facts WHERE name = 'key'")
+    return None if row is None else KeyInUse(**json.loads(row[0]))

@@ -4,46 +4,54 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dphmm.books.database import Row, Transaction
+from dphmm.books.database import Transaction
+from dphmm.noise.randomness import encoded
 
-__all__ = ["Tombstone", "tombstone_name", "tombstones_of"]
+__all__ = ["Tombstone", "bury", "tombstone_name", "tombstone_of"]
 
 
 @dataclass(frozen=True)
 class Tombstone:
-    """For each scenario the last time and the epsilon spent."""
+    """The epsilon spent, the budget, and the last slot of each question.
 
-    scenarios: Mapping[str, tuple[int, Fraction]] = field(default_factory=dict)
+    Args:
+        spent: What was spent in all.
+        budget: The person's own limit, if one was set.
+        times: For every question the last slot that was answered or passed.
+    """
 
-    @property
-    def spent(self) -> Fraction:
-        """What was spent in all."""
-        return sum((spent for _, spent in self.scenarios.values()), start=Fraction(0))
-
-    def merged(self, times: Mapping[str, int], costs: Iterable[Row]) -> Tombstone:
-        """The tombstone after the person came back, lived on and was erased again."""
-        scenarios = dict(self.scenarios)
-        for scenario, time in times.items():
-            before, spent = scenarios.get(scenario, (0, Fraction(0)))
-            scenarios[scenario] = (max(before, time), spent)
-        for scenario, epsilon in costs:
-            time, spent = scenarios[scenario]
-            scenarios[scenario] = (time, spent + Fraction(epsilon))
-        return Tombstone(scenarios)
+    spent: Fraction = Fraction(0)
+    budget: Fraction | None = None
+    times: Mapping[str, int] = field(default_factory=dict)
 
 
-def tombstone_name(secret: bytes, name: str) -> str:
+def tombstone_name(secret: bytes, client: str, person: str) -> str:
     """A keyed hash of the identity: without the secret nobody can try out names."""
-    return hmac.new(secret, name.encode(), hashlib.sha256).hexdigest()
+    identity = encoded((client.encode(), person.encode()))
+    return hmac.new(secret, identity, hashlib.sha256).hexdigest()
 
 
-def tombstones_of(transaction: Transaction, hashed: str) -> Tombstone:
+def tombstone_of(transaction: Transaction, hashed: str) -> Tombstone:
     """What is known of an erased person; nothing for anybody else."""
-    rows = transaction.rows(
-        "SELECT scenario, time, spent FROM tombstones WHERE person = ?", (hashed,)
+    row = transaction.row("SELECT spent, budget, times FROM tombstones WHERE person = ?", (hashed,))
+    if row is None:
+        return Tombstone()
+    spent, budget, times = row
+    limit = None if budget is None else Fraction(budget)
+    return Tombstone(Fraction(spent), limit, json.loads(times))
+
+
+def bury(transaction: Transaction, hashed: str, stone: Tombstone) -> None:
+    """Write a tombstone, or a newer one in its place."""
+    budget = None if stone.budget is None else str(stone.budget)
+    transaction.rows(
+        "INSERT INTO tombstones (person, spent, budget, times) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (person) DO UPDATE SET spent = excluded.spent, "
+        "budget = excluded.budget, times = excluded.times",
+        (hashed, str(stone.spent), budget, json.dumps(dict(stone.times))),
     )
-    return Tombstone({scenario: (time, Fraction(spent)) for scenario, time, spent in rows})

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 import click
-import numpy as np
 
 from dphmm.audit import (
     DRAWS,
@@ -15,7 +14,6 @@ from dphmm.audit import (
     Audit,
     Control,
     Sampler,
-    Subject,
     audit,
     controls,
     load,
@@ -23,19 +21,13 @@ from dphmm.audit import (
     sampler_of,
 )
 from dphmm.cli.common import json_option, print_json, progress
-from dphmm.errors import DphmmError, ScenarioError
-from dphmm.scenario.checking import possible_steps
+from dphmm.errors import DphmmError
+from dphmm.scenario.auditing import subject_of
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
 
 OURS = ("knorm", "laplace", "enlarged")
-
-STEPS = 10
-"""How far a scenario is followed; the noise of the last possible set is audited."""
-
-MANY_STATES = 400
-"""Of more possible states only some are linked for the audit, evenly chosen."""
 
 
 @click.command("audit")
@@ -104,24 +96,11 @@ def _subjects(scenario_file: str | None, mechanisms: tuple[str, ...]) -> dict[st
         raise click.UsageError("--mechanism must not go with a scenario, which has its own")
     if scenario_file is not None:
         scenario = Scenario.load(scenario_file)
-        return {scenario.name: sampler_of(_subject_of(scenario))}
+        return {scenario.name: sampler_of(subject_of(scenario))}
     return {
         name: sampler_of(running_example(name)) if name in OURS else load(name)
         for name in mechanisms or OURS
     }
-
-
-def _subject_of(scenario: Scenario) -> Subject:
-    """The noise of the last of the first possible sets, with the edges that it hides."""
-    *_, (_, possible, _) = possible_steps(scenario, STEPS)
-    step = scenario.plan.at(possible)
-    there = np.flatnonzero(possible)
-    some = np.zeros_like(possible)
-    some[there[:: -(-len(there) // MANY_STATES)]] = True
-    edges = step.policy.restricted_to(some).edges
-    if not len(edges):
-        raise ScenarioError("policy must link two possible states for an audit, got none")
-    return Subject(step.mechanism(scenario.settings.epsilon), edges)
 
 
 def _audited(subjects: dict[str, Maker], draws: int, share: float) -> Iterator[Audit]:

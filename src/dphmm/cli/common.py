@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from dphmm.errors import require
+from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.tables.keys import read_key
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "columns_from",
     "engine_option",
     "json_option",
+    "keyed",
     "print_json",
     "progress",
     "read_key",
@@ -61,6 +63,11 @@ def spark_session(master: str | None) -> Iterator[Any]:
         yield spark
     finally:
         spark.stop()
+
+
+def keyed(key_file: str | None) -> Randomness | None:
+    """The noise of a key file; None, for the operating system's, without one."""
+    return None if key_file is None else KeyedRandomness(read_key(key_file))
 
 
 def columns_from(names: Iterable[str]) -> dict[str, str]:

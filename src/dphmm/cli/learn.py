@@ -25,7 +25,7 @@ from dphmm.scenario.learning import (
 )
 from dphmm.scenario.models import LearnedModel, write_model
 from dphmm.scenario.released import read_releases
-from dphmm.scenario.scenario import Scenario, read_edges
+from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 from dphmm.tables.trips import read_trips
@@ -139,7 +139,7 @@ def _people(trips: str, states: States, clock: Clock, columns: dict[str, str]) -
         slots, visited = tracks.setdefault(row.person, ([], []))
         slots.append(row.slot)
         visited.append(row.state)
-    return [Moves.of_track(slots, visited) for slots, visited in tracks.values()]
+    return [Moves.of_rows(slots, visited) for slots, visited in tracks.values()]
 
 
 def _on_spark(
@@ -167,7 +167,7 @@ def _support(states: States, radius: float | None, moves: str | None) -> Any:
             raise click.UsageError("--radius must go with states that have places")
         return moves_within(states.values(states.place_columns), radius)
     if moves is not None:
-        pairs = read_edges(moves, states)
+        pairs = states.read_edges(moves)
         edges = [[states.state_of(a), states.state_of(b)] for a, b in pairs]
         return support_from_edges(edges, len(states))
     return None

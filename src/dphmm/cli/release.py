@@ -1,44 +1,49 @@
-"""`dphmm release`: trips in, private answers out, the ledger first."""
+"""`dphmm release`: trips in, private answers out, the book first."""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 
-from dphmm.books import Store
-from dphmm.books.journal import Journal
-from dphmm.books.releasing import Answer, Releaser
-from dphmm.books.store_releasing import StoreReleaser
+from dphmm.books import Journal, Store
 from dphmm.cli.common import (
     column_option,
     columns_from,
     engine_option,
     json_option,
+    keyed,
     print_json,
     progress,
     progress_bar,
-    read_key,
     spark_session,
 )
 from dphmm.errors import DataError
-from dphmm.geometry.exact import as_text
-from dphmm.scenario.scenario import Scenario
+from dphmm.noise.randomness import Randomness
+from dphmm.release import engine
+from dphmm.release.book import Book
+from dphmm.scenario import Scenario
+from dphmm.scenario.releasing import (
+    answer_columns,
+    answer_rows,
+    ask_rows,
+    hold_open,
+    refuse_first,
+)
 from dphmm.tables.files import csv_text, whole_file
 from dphmm.tables.trips import Row, read_trips
 
 __all__ = ["command"]
 
-BATCH = 256
-"""Rows of a file that share one wait for the disk; rows of a pipe never share."""
+TOGETHER = 4096
+"""Rows of a file whose coordinates are looked up together; those of a pipe never wait."""
 
 
 @click.command("release")
@@ -47,8 +52,10 @@ BATCH = 256
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
 @click.option("--ledger", metavar="FILE", help="Default: SCENARIO.ledger.jsonl, beside it.")
 @click.option("--store", metavar="STORE", help="Keep everything in a store instead of a ledger.")
+@click.option("--client", default="", help="Whose people they are, as in a service.")
 @click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
 @click.option("--person", help="Whose rows they are, if no column says so.")
+@click.option("--raw-times", is_flag=True, help="Write each row's own time, not its step's.")
 @click.option("--continue", "previous", metavar="FOLDER", help="Spark: the run to go on from.")
 @column_option
 @engine_option
@@ -59,8 +66,10 @@ def command(
     output: str | None,
     ledger: str | None,
     store: str | None,
+    client: str,
     key_file: str | None,
     person: str | None,
+    raw_times: bool,
     previous: str | None,
     column_names: tuple[str, ...],
     engine: str,
@@ -69,8 +78,8 @@ def command(
 ) -> int:
     r"""Answer every row of TRIPS (CSV, JSON lines or Parquet; - is standard input).
 
-    One line in, one line out. Every answer is in the ledger, on disk, before it leaves; one
-    that the ledger holds already is said again and costs nothing, so a run that was stopped
+    One line in, one line out. Every answer is in the ledger, on disk, before it leaves; a step
+    that was answered already gets the same answer and costs nothing, so a run that was stopped
     is simply run again. A file is checked to its end before anything is released, and many
     people in it are released together.
 
@@ -86,19 +95,19 @@ def command(
       dphmm release town.toml trips.parquet -o monday --key-file key --engine spark
     """
     if engine == "spark":
-        if output is None or key_file is None or trips == "-" or ledger or store:
+        if output is None or key_file is None or trips == "-" or ledger or store or raw_times:
             raise click.UsageError(
-                "--engine spark must go with TRIPS, --output and --key-file, without --ledger "
-                "and --store"
+                "--engine spark must go with TRIPS, --output and --key-file, without --ledger, "
+                "--store and --raw-times"
             )
         options: dict[str, Any] = {"key_file": key_file, "previous": previous, "person": person}
-        options |= {"columns": columns_from(column_names)}
+        options |= {"columns": columns_from(column_names), "client": client}
         return _on_spark(master, Scenario.load(scenario_file), trips, output, as_json, options)
     if previous is not None or master is not None:
         raise click.UsageError("--continue and --master must go with --engine spark")
     if store is not None and ledger is not None:
         raise click.UsageError("--store must not go with --ledger: a store has its own")
-    key = None if key_file is None else read_key(key_file)
+    randomness = keyed(key_file)
     scenario = Scenario.load(scenario_file)
     columns = columns_from(column_names)
     is_file = trips != "-" and Path(trips).is_file()
@@ -113,41 +122,81 @@ def command(
         source = io.TextIOWrapper(sys.stdin.buffer, "utf-8", newline="") if trips == "-" else trips
         return read_trips(
             source, scenario.states, scenario.settings.clock,
-            columns=columns, person=person, file=name, together=BATCH if is_file else 1,
+            columns=columns, person=person, file=name, together=TOGETHER if is_file else 1,
         )  # fmt: skip
 
     with ExitStack() as stack:
-        releaser: Releaser | StoreReleaser
+        book: Book
         if store is not None:
-            held = stack.enter_context(closing(Store.open(store)))
-            releaser = StoreReleaser(scenario, held, key, name)
+            book = stack.enter_context(closing(Store.open(store)))
         else:
-            journal = stack.enter_context(Journal(ledger_file))
-            releaser = Releaser(scenario, journal, key, name)
-        answered: Iterable[list[Answer]]
-        if is_file and isinstance(releaser, Releaser):
-            read = list(progress(rows(), what="checking"))
-            releaser.check(read)
-            done = stack.enter_context(progress_bar(total=len(read), what="releasing"))
-            answered = releaser.answer_all(read, done)
+            book = stack.enter_context(Journal(ledger_file, scenario.settings.clock.time_of))
+        releasing = _Releasing(scenario, book, randomness, client, name, raw_times)
+        if is_file:
+            table = list(progress(rows(), what="checking"))
+            done = stack.enter_context(progress_bar(total=len(table), what="releasing"))
+            answered = releasing.whole(table, done)
         else:
-            total = releaser.check(progress(rows(), what="checking")) if is_file else None
-            source = progress(rows(), total=total, what="releasing")
-            answered = map(releaser.answer, _batches(source, BATCH if is_file else 1))
+            answered = releasing.live(progress(rows(), what="releasing"))
         out: Callable[[str], Any] = _to_standard_output
         if output is not None and output != "-":
             file = stack.enter_context(whole_file(output))
             out = _to_file(file)
         write = _json_lines if as_json else _csv_lines
         if not as_json:
-            out(csv_text([header(scenario)]))
-        repeated = 0
-        for answers in answered:
-            out(write(scenario, answers))
-            repeated += sum(answer.repeated for answer in answers)
-    if repeated:
-        click.echo(f"dphmm: note: {repeated} answers were in the ledger already", err=True)
+            out(csv_text([answer_columns(scenario)]))
+        for cells in answered:
+            out(write(scenario, cells))
+    if releasing.repeated:
+        click.echo(
+            f"dphmm: note: {releasing.repeated} rows got the answer that their step had already",
+            err=True,
+        )
     return 0
+
+
+class _Releasing:
+    """Rows to cells, through the engine."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        book: Book,
+        randomness: Randomness | None,
+        client: str,
+        file: str,
+        raw_times: bool,
+    ) -> None:
+        self._scenario = scenario
+        self._book = book
+        self._randomness = randomness
+        self._client = client
+        self._file = file
+        self._raw_times = raw_times
+        self.repeated = 0
+
+    def whole(self, rows: list[Row], done: Callable[[int], object]) -> Iterator[list[list[Any]]]:
+        """The answers to a file, of which nothing is released unless all of it can be."""
+        ask = ask_rows(self._scenario, rows, self._client)
+        refuse_first(engine.judge(self._book, ask, self._randomness), rows, self._file)
+        yield from self._answer(rows, done)
+
+    def live(self, rows: Iterator[Row]) -> Iterator[list[list[Any]]]:
+        """The answers to rows as they come."""
+        for some in hold_open(rows, self._scenario.settings.clock.open):
+            yield from self._answer(some)
+
+    def _answer(
+        self, rows: list[Row], done: Callable[[int], object] = lambda count: None
+    ) -> Iterator[list[list[Any]]]:
+        ask = ask_rows(self._scenario, rows, self._client)
+        (answered,) = engine.release(self._book, [ask], self._randomness, done)
+        refuse_first(answered, rows, self._file)
+        self.repeated += answered.repeated
+        times = [row.time for row in rows] if self._raw_times else None
+        cells = answer_rows(self._scenario, answered, times)
+        while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
+            yield some
 
 
 def _on_spark(
@@ -158,10 +207,10 @@ def _on_spark(
     as_json: bool,
     options: dict[str, Any],
 ) -> int:
-    from dphmm import spark as engine
+    from dphmm import spark
 
     with spark_session(master) as session:
-        done = engine.release(session, scenario, trips, output, **options)
+        done = spark.release(session, scenario, trips, output, **options)
     if as_json:
         print_json({"output": output, **asdict(done)})
         return 0
@@ -181,24 +230,13 @@ def _check_apart(output: str | None, others: list[str | Path]) -> None:
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
 
 
-def header(scenario: Scenario) -> list[str]:
-    """The columns of the output."""
-    columns = scenario.columns
-    return ["person", "time", *columns, *(f"estimate_{name}" for name in columns), "epsilon"]
+def _csv_lines(scenario: Scenario, cells: list[list[Any]]) -> str:
+    return csv_text([[str(cell) for cell in row] for row in cells])
 
 
-def _cells(answer: Answer) -> list[Any]:
-    numbers = [*answer.answer.tolist(), *answer.estimate.tolist()]
-    return [answer.person, answer.time, *numbers, as_text(answer.epsilon)]
-
-
-def _csv_lines(scenario: Scenario, answers: list[Answer]) -> str:
-    return csv_text([[str(cell) for cell in _cells(answer)] for answer in answers])
-
-
-def _json_lines(scenario: Scenario, answers: list[Answer]) -> str:
-    names = header(scenario)
-    rows = [dict(zip(names, _cells(answer), strict=True)) for answer in answers]
+def _json_lines(scenario: Scenario, cells: list[list[Any]]) -> str:
+    names = answer_columns(scenario)
+    rows = [dict(zip(names, row, strict=True)) for row in cells]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -213,11 +251,6 @@ def _to_file(file: BinaryIO) -> Callable[[str], None]:
         file.write(text.encode())
 
     return write
-
-
-def _batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
-    for first in rows:
-        yield list(chain([first], islice(rows, size - 1)))
 
 
 def _ledger_beside(scenario_file: str) -> Path:

@@ -68,7 +68,7 @@ def command(
             "private": truth is not None,
             "people": len(tracks),
             "releases": sum(len(track.releases) for track in tracks),
-            "spent": {track.person: as_text(track.stream.ledger.spent) for track in tracks},
+            "spent": {track.person: as_text(track.spent) for track in tracks},
             "statement": shown.statement.text(),
         }
         if truth is not None:

@@ -11,10 +11,10 @@ from dphmm.books import (
     SCOPES,
     Store,
     create_key,
-    exported,
-    inspected,
+    export,
+    find_problems,
+    inspect,
     list_keys,
-    problems,
     revoke_key,
 )
 from dphmm.cli.common import json_option, print_json, progress
@@ -56,7 +56,7 @@ def inspect_command(store: str, as_json: bool) -> int:
       dphmm store inspect streams.db
     """
     with opened(store) as held:
-        facts = inspected(held)
+        facts = inspect(held)
     if as_json:
         print_json(facts)
     else:
@@ -76,13 +76,13 @@ def verify_command(store: str, as_json: bool) -> int:
       dphmm store verify streams.db
     """
     with opened(store) as held:
-        found, facts = problems(held), inspected(held)
+        found, facts = find_problems(held), inspect(held)
     if as_json:
         print_json({"sound": not found, "problems": found, **facts})
     elif found:
         click.echo("\n".join(found))
     else:
-        click.echo(f"sound: {facts['people']} people, {facts['releases']} releases")
+        click.echo(f"sound: {facts['people']} people, {facts['answers']} answers")
     return 1 if found else 0
 
 
@@ -100,7 +100,7 @@ def export_command(store: str, person: str | None, client: str, output: str | No
     """
     with ExitStack() as stack:
         held = stack.enter_context(opened(store))
-        lines = progress(exported(held, person, client=client), what="exporting")
+        lines = progress(export(held, person, client=client), what="exporting")
         if output is None or output == "-":
             for line in lines:
                 sys.stdout.write(line + "\n")
@@ -131,9 +131,8 @@ def erase_command(store: str, person: str, client: str, yes: bool, as_json: bool
         if not yes:
             click.confirm(f"Erase {person!r} from {held.database.name}?", abort=True, err=True)
         buried = held.erase(person, client=client)
-    times = {scenario: time for scenario, (time, _) in buried.scenarios.items()}
     if as_json:
-        print_json({"spent": str(buried.spent), "times": times})
+        print_json({"spent": str(buried.spent), "slots": dict(buried.times)})
     else:
         click.echo(f"erased; epsilon {float(buried.spent):g} stays spent")
     return 0

@@ -16,13 +16,14 @@ from typing import Protocol
 
 import numpy as np
 
-from dphmm._types import FloatArray, IntArray, Mask
+from dphmm._types import FloatArray, IntArray
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.metrics import distances, hidden_among, protected_state
 from dphmm.evaluate.workloads import LEARNED, MOVES, Workload
+from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
-from dphmm.policy.plan import Plan, location_set
+from dphmm.policy.plan import Plan
 from dphmm.policy.repair import RepairMethod
 from dphmm.release.stream import Stream
 from dphmm.tables.files import whole_file
@@ -102,23 +103,19 @@ def measure(workload: Workload, task: Task) -> dict[str, FloatArray]:
     """Every measure of a task, one row a sequence and one column a step. Private."""
     model = workload.model(task.learned, task.moves)
     policy, delta = _policy(workload, task, model)
-    _warm_up(workload, model, policy, delta)
+    plan = Plan(policy, workload.query, repair=task.repair, shape=task.shape, delta=delta)
+    _warm_up(workload, model, plan.replace(repair="min_error", shape="hull"))
     results = {
         name: np.full((len(workload.sequences), workload.steps), np.nan) for name in MEASURES
     }
-    plan = Plan(policy, workload.query, repair=task.repair, shape=task.shape)
     for number, trip in enumerate(workload.sequences):
         # Each person on their own where time is measured; elsewhere they share what is public.
-        own = Plan(policy, workload.query, repair=task.repair, shape=task.shape)
         stream = Stream(
             model,
-            policy,
-            workload.query,
+            plan.replace() if task.anew else plan,
             epsilon=task.epsilon,
             start=workload.start(model, int(trip.states[0])),
-            delta=delta,
-            experiment_rng=np.random.default_rng([SEED, number]),
-            plan=own if task.anew else plan,
+            randomness=SeededRandomness(np.random.default_rng([SEED, number])),
         )
         rows = {name: result[number] for name, result in results.items()}
         _measure_sequence(stream, trip.states[1:], rows, task.anew)
@@ -134,7 +131,7 @@ def _measure_sequence(
         began = process_time()
         release = stream.release(int(state))
         rows["seconds"][step] = process_time() - began
-        possible = _to_protect(stream)
+        possible = plan.to_protect(stream.prior)
         assert stream.hull is not None
         meant = protected_state(query, possible, int(state))
         rows["hidden"][step] = hidden_among(query, possible, stream.hull, meant)
@@ -144,16 +141,10 @@ def _measure_sequence(
         rows["filtered"][step] = distances(release.estimate, truth[step])
         if anew:
             began = process_time()
-            plan.for_query(query).at(possible)
+            plan.replace().at(possible)
             rows["anew"][step] = process_time() - began
     if stream.epsilon == 1:
         rows["smoothed"][:] = distances(stream.smoothed(), truth)
-
-
-def _to_protect(stream: Stream) -> Mask:
-    if stream.delta == 0:
-        return stream.prior.possible
-    return location_set(stream.prior.probabilities, stream.delta)
 
 
 def _policy(workload: Workload, task: Task, model: MarkovModel) -> tuple[PolicyGraph, float]:
@@ -166,13 +157,11 @@ def _policy(workload: Workload, task: Task, model: MarkovModel) -> tuple[PolicyG
     raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, got {task.policy!r}")
 
 
-def _warm_up(workload: Workload, model: MarkovModel, policy: PolicyGraph, delta: float) -> None:
+def _warm_up(workload: Workload, model: MarkovModel, plan: Plan) -> None:
     """Compile what is compiled on first use, so that no step's time includes it."""
     start = workload.start(model, int(workload.sequences[0].states[0]))
-    rng = np.random.default_rng(0)
-    stream = Stream(
-        model, policy, workload.query, epsilon=1, start=start, delta=delta, experiment_rng=rng
-    )
+    randomness = SeededRandomness(np.random.default_rng(0))
+    stream = Stream(model, plan, epsilon=1, start=start, randomness=randomness)
     for _ in range(3):
         stream.release(start)
 

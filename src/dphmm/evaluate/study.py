@@ -30,6 +30,7 @@ from dphmm.evaluate.readers import (
     second_order,
 )
 from dphmm.evaluate.workloads import Workload
+from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.stream import Stream
@@ -187,10 +188,8 @@ def _read_runs(
     names = [f"{reader}_{kind}" for reader in READERS for kind in ESTIMATES]
     errors = {name: np.empty((len(runs), len(runs[0]))) for name in ("raw", *names)}
     for place, trip in enumerate(runs):
-        rng = np.random.default_rng([NOISE, number, place])
-        stream = Stream(
-            plain.chain, policy, query, epsilon=1, start=plain.start, plan=plan, experiment_rng=rng
-        )
+        randomness = SeededRandomness(np.random.default_rng([NOISE, number, place]))
+        stream = Stream(plain.chain, plan, epsilon=1, start=plain.start, randomness=randomness)
         truth = query.values[trip.states]
         answers = np.array([stream.release(int(state)).answer for state in trip.states])
         errors["raw"][place] = distances(answers, truth)

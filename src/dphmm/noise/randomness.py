@@ -23,7 +23,8 @@ from dphmm.errors import ArgumentError
 __all__ = ["KeyedRandomness", "Randomness", "SecureRandomness", "SeededRandomness"]
 
 KEY_BYTES = 32
-NOISE = b"dphmm noise 1"
+NOISE = b"dphmm noise 2"
+FINGERPRINT = b"dphmm key 1"
 WORD = 4
 """Bytes of a word; most numbers that an answer needs are small, so words are short."""
 
@@ -79,6 +80,9 @@ class Randomness(ABC):
     private: bool = True
     """Whether what is written with it may be called private."""
 
+    keyed: bool = False
+    """Whether words depend on the question, so that asking again gives them again."""
+
     @abstractmethod
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """Fresh words for an answer with this public context, given by this state."""
@@ -130,7 +134,12 @@ class KeyedRandomness(Randomness):
     """A pseudo-random function, SHAKE-256, of a secret key and all that decides the answer.
 
     The same question repeats its answer; any other question gets unrelated noise.
+
+    Args:
+        key: 32 secret bytes.
     """
+
+    keyed = True
 
     def __init__(self, key: bytes) -> None:
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:
@@ -138,6 +147,11 @@ class KeyedRandomness(Randomness):
             size = len(key) if isinstance(key, bytes) else type(key).__name__
             raise ArgumentError(f"key must be {KEY_BYTES} bytes, got {size}")
         self._key = key
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this key from others and nothing about it; ledgers and stores keep it."""
+        return hashlib.shake_256(encoded((FINGERPRINT, self._key))).hexdigest(16)
 
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """The words of this question."""
@@ -172,7 +186,11 @@ class KeyedRandomness(Randomness):
 
 
 class SeededRandomness(Randomness):
-    """A repeatable generator for experiments; what it writes is marked as not private."""
+    """A repeatable generator for experiments; what it writes is marked as not private.
+
+    Args:
+        rng: The generator.
+    """
 
     private = False
 
@@ -186,15 +204,6 @@ class SeededRandomness(Randomness):
     def after(self, row: NDArray[np.uint32], context: tuple[bytes, ...], state: int) -> Words:
         """The row, then the generator's next words."""
         return _growing(row.astype("<u4").tobytes(), self._rng.bytes)
-
-
-def randomness_for(key: bytes | None, experiment_rng: np.random.Generator | None) -> Randomness:
-    """Keyed, an experiment's, or by default the operating system's."""
-    if key is not None and experiment_rng is not None:
-        raise ArgumentError("key must not go with experiment_rng: keyed noise is private")
-    if experiment_rng is not None:
-        return SeededRandomness(experiment_rng)
-    return SecureRandomness() if key is None else KeyedRandomness(key)
 
 
 def encoded(fields: tuple[bytes, ...]) -> bytes:

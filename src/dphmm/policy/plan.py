@@ -107,13 +107,15 @@ class Protected:
         """Whether only one state is possible, which nothing can hide."""
         return int(self.possible.sum()) == 1
 
-    def statement(self, epsilon: Fraction, delta: float = 0) -> str:
+    def statement(self, epsilon: Fraction, delta: Exact = 0) -> str:
         """What a release at this step does and does not hide, in a sentence."""
         if self.is_lone:
             return "Only one state is possible; nothing can protect it."
         text = f"Odds between two linked states change by at most a factor exp({float(epsilon):g})."
         if delta:
-            text += f" States outside the {1 - delta:g} location set are not protected."
+            text += (
+                f" States outside the {float(1 - exact(delta)):g} location set are not protected."
+            )
         if self.worst_norm == inf:
             text += " Some possible states are told apart with certainty."
         return text

@@ -1,81 +1,103 @@
-"""Many people's streams under one scenario, moved together on all cores.
+"""Many people's streams under one plan, moved together on all cores.
 
-A `Batch` gives the answers, possible sets and ledgers that single streams with the same key
-would give. People stand in blocks, a column of beliefs each, and threads that hold no lock
-move a block at a time. A person whose belief leaves the range of plain floats, or whose hull
-is flat, is carried by the same code as a single stream.
+A `Batch` gives the answers, possible sets and standings that single streams with the same key
+would give, to the last bit.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
-from dphmm.chain.markov import Chain, MarkovModel
-from dphmm.chain.stochastic import SAFE_PROBABILITY
-from dphmm.cost.ledger import Entry, Ledger, Spent
+from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.markov import Chain
+from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.errors import ArgumentError, BudgetError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.noise.cones import fan_of
 from dphmm.noise.mechanism import Mechanism, lattice_vector
-from dphmm.noise.randomness import Randomness, randomness_for
+from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
-from dphmm.release.advance import conditioned
+from dphmm.release.belief_table import SILENT, BeliefTable
+from dphmm.release.moment import (
+    Line,
+    check_client,
+    check_parts,
+    law_of,
+    person_bytes,
+    time_bytes,
+)
+from dphmm.release.standing import Standing
 
 __all__ = ["Batch", "BatchRelease"]
 
-BLOCK = 128
-"""People that one thread moves at a time; its scratch is two such blocks."""
 
-SAFE_MOVE = 1e-20
-"""With moves no rarer than this a safe probability stays above zero through a product."""
-
-SILENT = -1
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Charge:
-    """What some people's ledgers got at one step."""
+    """What some people's ledgers got at one step.
+
+    Args:
+        people: Their numbers.
+        epsilon: The price.
+        constrained: The same for the worst pair of possible states (Theorem 6.3).
+        statement: What their answers do and do not hide, in a sentence.
+    """
 
     people: IntArray
-    entry: Entry
+    epsilon: Fraction
+    constrained: Fraction | float
     statement: str
-    """What their answers do and do not hide, in a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchRelease:
-    """What was said to some people at one time; every field may be shown to anybody."""
+    """What was said to some people at one step; every field may be shown to anybody.
 
-    time: int
+    Args:
+        people: The numbers of the people who were answered.
+        times: The slot of the clock that each answer is about.
+        answer: The noisy answers, in the units of the query, a row each.
+        lattice: The same on the integer lattice: what the guarantee is about.
+        estimate: The mean of each posterior.
+        epsilon: The price of each.
+        private: False when an experiment's generator drew the noise.
+        charges: What it cost whom.
+    """
+
     people: IntArray
-    """The numbers of the people who were answered."""
+    times: IntArray
     answer: FloatArray
     lattice: ObjectArray
     estimate: FloatArray
     epsilon: Fraction
     private: bool
     charges: tuple[Charge, ...] = ()
-    """What it cost whom."""
 
 
 class Batch:
-    """Private answers for many people at the same times.
+    """Private answers for many people, step by step.
 
-    `start` is what everybody knows about everybody, or an array with one state a person, or a
-    list with one belief a person. People who were released before continue at their common
-    `time` with the ledgers that they had `earlier`.
+    Args:
+        model: How states follow each other.
+        plan: Who must look like whom, what is asked, which noise answers.
+        epsilon: The price of a release, unless `release` is given another.
+        people: Their names, all different.
+        start: What everybody knows about everybody, or an array with one state a person, or a
+            list with one `Belief` a person.
+        time: The slot of the clock at which that is known: one for all, or one for each.
+        client: Whose people they are, in a service.
+        limit: The most that may be spent on each; None for no limit.
+        randomness: See `Stream`.
+        law: See `Stream`.
+        threads: How many threads to use; by default one for each core.
 
     >>> from dphmm import MarkovModel, PolicyGraph, Query
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
@@ -95,153 +117,195 @@ class Batch:
         epsilon: Exact,
         people: Sequence[str],
         start: Start | IntArray | list[Belief],
-        time: int = 0,
-        earlier: Sequence[Ledger] | None = None,
+        time: int | Sequence[int] | IntArray | None = None,
+        client: str = "",
         limit: Exact | None = None,
-        scenario: str = "",
-        key: bytes | None = None,
-        experiment_rng: np.random.Generator | None = None,
+        randomness: Randomness | None = None,
+        law: bytes | None = None,
         threads: int | None = None,
     ) -> None:
+        check_parts(model, plan, randomness, time)
+        if plan.delta:
+            raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
         if len(set(people)) != len(people) or not all(people):
             raise ArgumentError("people must have different names, none of them empty")
-        if model.n_states != plan.query.n_states:
-            raise ArgumentError(
-                f"model must have the {plan.query.n_states} states of the query, "
-                f"got {model.n_states}"
-            )
         self.model = model
         self.plan = plan
         self.query = plan.query
         self.epsilon = as_epsilon(epsilon)
-        self.limit = None if limit is None else as_epsilon(limit)
+        self.limit = None if limit is None else as_epsilon(limit, "limit")
         self.people = tuple(people)
-        self.scenario = scenario
-        self.threads = threads or os.cpu_count() or 1
-        self.time = time
-        self._names = [person.encode() for person in people]
-        self._randomness: Randomness = randomness_for(key, experiment_rng)
-        self._earlier = earlier
-        self._spent = Spent(len(people))
-        for person, ledger in enumerate(earlier or ()):
-            self._spent.add(np.array([person]), ledger.spent)
-        self._charges: list[Charge] = []
-        self._begin(start)
+        self.client = check_client(client)
+        self.began = _times(time, len(people))
+        self.times = self.began.copy()
+        """The slot of everybody's latest step."""
+        if isinstance(model, TimeVaryingModel) and len(people) and np.ptp(self.times):
+            raise ArgumentError("time must be one for all where the model changes with time")
+        self._names = [person_bytes(client, person) for person in people]
+        self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
+        self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
+        self._charges: list[tuple[int, Charge]] = []
+        self._steps = 0
+        beliefs = _beliefs(start, len(people), model.n_states)
+        self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
+        self._laws, self._law_of = self._find_laws(law, beliefs)
+
+    @classmethod
+    def resume(
+        cls, standings: Sequence[Standing], model: Chain, plan: Plan, **options: Any
+    ) -> Batch:
+        """A batch of people who go on where they stand, each at their own slot.
+
+        Args:
+            standings: Where they stand; all of one client and one law.
+            model: See `Batch`.
+            plan: See `Batch`.
+            options: The other arguments of `Batch`.
+        """
+        laws = {standing.law for standing in standings if standing.law}
+        clients = {standing.line.client for standing in standings}
+        if len(laws) > 1 or len(clients) > 1:
+            raise ArgumentError("standings must be of one client and one law, got several")
+        batch = cls(
+            model,
+            plan,
+            people=[standing.line.person for standing in standings],
+            start=[standing.belief for standing in standings],
+            time=[standing.time for standing in standings],
+            client=clients.pop() if clients else "",
+            **{"law": laws.pop() if laws else None, **options},
+        )
+        batch.began = np.array([standing.began for standing in standings], dtype=np.int64)
+        batch._spent = Totals([standing.spent for standing in standings])
+        batch._constrained = Totals([standing.constrained for standing in standings])
+        return batch
 
     @property
     def memory(self) -> int:
         """Bytes that the beliefs and the threads' scratch take."""
-        scratch = self.threads * 2 * BLOCK * self.query.n_states * 8
-        return sum(block.nbytes for block in self._blocks) + scratch
+        return self._table.memory
 
     def belief(self, person: int) -> Belief:
-        """What is believed about one person now."""
-        if person in self._apart:
-            return self._apart[person]
-        return Belief(self._sets[self._set_of[person]], self._column(person).copy(), None)
+        """What is believed about one person now.
+
+        Args:
+            person: Their number.
+        """
+        return self._table.belief(person)
+
+    def standings(self, people: ArrayLike | None = None) -> list[Standing]:
+        """Where people stand, as single streams would.
+
+        Args:
+            people: Their numbers; everybody by default.
+        """
+        wanted = range(len(self.people)) if people is None else np.asarray(people).tolist()
+        now = np.zeros(len(self.people), dtype=bool)
+        for step, charge in reversed(self._charges):
+            if step < self._steps:
+                break
+            now[charge.people] = True
+        return [self._standing(person, bool(now[person])) for person in wanted]
+
+    def _standing(self, person: int, answered: bool) -> Standing:
+        return Standing(
+            line=Line(self.client, self.people[person], self.query.name),
+            law=self._laws[self._law_of[person]],
+            began=int(self.began[person]),
+            time=int(self.times[person]),
+            belief=self._table.belief(person),
+            spent=Fraction(self._spent.of(person)),
+            constrained=self._constrained.of(person),
+            answered=(self.query.name,) if answered else (),
+        )
 
     def ledger(self, person: int) -> Ledger:
-        """One person's ledger, as a single stream would have written it."""
-        entries = [charge.entry for charge in self._charges if (charge.people == person).any()]
-        earlier = () if self._earlier is None else self._earlier[person].entries
-        return Ledger(self.limit, (*earlier, *entries))
+        """One person's ledger, as a single stream would have written it.
+
+        Args:
+            person: Their number.
+        """
+        offset = int(self.times[person]) - self._steps
+        entries = [
+            Entry(offset + step, self.query.name, charge.epsilon, charge.constrained)
+            for step, charge in self._charges
+            if (charge.people == person).any()
+        ]
+        said = sum((entry.epsilon for entry in entries), start=Fraction(0))
+        return Ledger(self.limit, entries, spent=self._spent.of(person) - said)
 
     def affordable(self, epsilon: Exact | None = None) -> Mask:
-        """Which people's limits allow a release at this price."""
+        """Which people's limits allow a release.
+
+        Args:
+            epsilon: Its price, if not the batch's own.
+        """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         if self.limit is None:
             return np.ones(len(self.people), dtype=bool)
-        return self._spent.after(price) <= self._spent.scaled(self.limit)
+        return self._spent.allow(price, self.limit)
 
     def release(
         self, true_states: ArrayLike, epsilon: Exact | None = None, active: ArrayLike | None = None
     ) -> BatchRelease:
-        """Move everybody one step and answer the active ones; the others skip the step."""
+        """Move everybody one step and answer the active ones; the others skip the step.
+
+        Args:
+            true_states: The number of everybody's state; of those who skip, any number. Secret.
+            epsilon: The price, if not the batch's own.
+            active: A mask of the people to answer; all by default.
+        """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         states = np.asarray(true_states)
         answered = self._answered(states, active, price)
-        time = self.time + 1
-        model = self.model.at(time)
+        times = self.times + 1
+        model = self.model.at(int(times[0]) if len(times) else 0)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
-        charged = len(self._charges)
-        for possible, members in self._moved_sets(model):
+        charges: list[Charge] = []
+        for possible, members in self._table.move_sets(model):
             step = self.plan.at(possible)
             speaking = members[answered[members]]
-            said = self._draw(step.mechanism(price), step, states, speaking, time)
+            said = self._draw(step.mechanism(price), step, states, speaking, times)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
-            self._charge(step, price, speaking, time)
+            if len(speaking):
+                cost = step.constrained(price)
+                charges.append(Charge(speaking, price, cost, step.statement(price)))
             if step.mechanism(price) not in noises:
                 noises.append(step.mechanism(price))
             noise_of[speaking] = noises.index(step.mechanism(price))
-        estimate = self._advance(model, noises, noise_of, lattice)
-        self.time = time
+        estimate = self._table.move(model, noises, noise_of, lattice)
+        self.times = times
+        self._steps += 1
+        for charge in charges:
+            self._charges.append((self._steps, charge))
+            self._spent.add(charge.people, charge.epsilon)
+            self._constrained.add(charge.people, charge.constrained)
         rows = np.flatnonzero(answered)
         return BatchRelease(
-            time=time,
             people=rows,
+            times=times[rows],
             answer=self.query.in_units(lattice[rows]),
             lattice=lattice[rows],
             estimate=estimate[rows],
             epsilon=price,
             private=self._randomness.private,
-            charges=tuple(self._charges[charged:]),
+            charges=tuple(charges),
         )
 
     def skip(self) -> None:
         """Move everybody one step without a word."""
-        model = self.model.at(self.time + 1)
-        self._moved_sets(model)
+        model = self.model.at(int(self.times[0]) + 1 if len(self.times) else 0)
+        self._table.move_sets(model)
         nothing = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
-        self._advance(model, [], np.full(len(self.people), SILENT), nothing)
-        self.time += 1
+        self._table.move(model, [], np.full(len(self.people), SILENT), nothing)
+        self.times = self.times + 1
+        self._steps += 1
 
-    def _begin(self, start: Start | IntArray | list[Belief]) -> None:
-        people, n_states = len(self.people), self.query.n_states
-        self._apart: dict[int, Belief] = {}
-        if isinstance(start, list) and all(isinstance(belief, Belief) for belief in start):
-            self._continue(start)
-            return
-        starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
-        if starts.shape == (people,) and np.issubdtype(starts.dtype, np.integer):
-            used, self._set_of = np.unique(starts, return_inverse=True)
-            beliefs = [Belief.certain(int(state), n_states) for state in used]
-        else:
-            beliefs = [Belief.known(cast("Start", start), n_states)]
-            self._set_of = np.zeros(people, dtype=np.int64)
-        self._sets = [belief.possible for belief in beliefs]
-        known = np.array([b.probabilities for b in beliefs]).T
-        self._blocks = [
-            np.ascontiguousarray(known[:, self._set_of[first : first + BLOCK]])
-            for first in range(0, people, BLOCK)
-        ]
-        for number, belief in enumerate(beliefs):
-            if not belief.is_plain:
-                self._apart |= dict.fromkeys(np.flatnonzero(self._set_of == number), belief)
-
-    def _continue(self, beliefs: list[Belief]) -> None:
-        """Take up everybody where they stand."""
-        if len(beliefs) != len(self.people):
-            raise ArgumentError(
-                f"start must hold {len(self.people)} beliefs, one a person, got {len(beliefs)}"
-            )
-        numbers: dict[bytes, int] = {}
-        self._sets = []
-        self._set_of = np.empty(len(beliefs), dtype=np.int64)
-        for person, belief in enumerate(beliefs):
-            name = belief.possible.tobytes()
-            if name not in numbers:
-                numbers[name] = len(self._sets)
-                self._sets.append(belief.possible)
-            self._set_of[person] = numbers[name]
-            if not belief.is_plain:
-                self._apart[person] = belief
-        self._blocks = [
-            np.array([belief.probabilities for belief in beliefs[first : first + BLOCK]]).T.copy()
-            for first in range(0, len(beliefs), BLOCK)
-        ]
+    def __repr__(self) -> str:
+        return f"Batch({len(self.people)} people, {self._steps} steps)"
 
     def _answered(self, states: ObjectArray, active: ArrayLike | None, price: Fraction) -> Mask:
         """Who is to be answered; everything that could fail does so here."""
@@ -256,181 +320,76 @@ class Batch:
             raise ArgumentError(f"true_states must be among the {self.query.n_states} states")
         if not self.affordable(price)[answered].all():
             first = int(np.flatnonzero(answered & ~self.affordable(price))[0])
-            spent = self.ledger(first).spent
+            spent = Fraction(self._spent.of(first))
             remaining = (self.limit or Fraction(0)) - spent
             raise BudgetError(spent=spent, requested=price, remaining=remaining)
         return answered
 
-    def _moved_sets(self, model: MarkovModel) -> list[tuple[Mask, IntArray]]:
-        """The possible sets after one step, each with the people it is true of."""
-        numbers: dict[bytes, int] = {}
-        moved: list[Mask] = []
-        target = np.empty(len(self._sets), dtype=np.int64)
-        for old, possible in enumerate(self._sets):
-            after = model.successors(possible)
-            name = after.tobytes()
-            if name not in numbers:
-                numbers[name] = len(moved)
-                moved.append(after)
-            target[old] = numbers[name]
-        self._sets_before, self._set_before = self._sets, self._set_of
-        self._sets, self._set_of = moved, target[self._set_of]
-        order = np.argsort(self._set_of, kind="stable")
-        bounds = np.searchsorted(self._set_of[order], np.arange(len(moved) + 1))
-        return [
-            (possible, order[start:end])
-            for possible, start, end in zip(moved, bounds[:-1], bounds[1:], strict=True)
-        ]
-
     def _draw(
-        self, mechanism: Mechanism, step: Protected, states: IntArray, people: IntArray, time: int
+        self,
+        mechanism: Mechanism,
+        step: Protected,
+        states: IntArray,
+        people: IntArray,
+        times: IntArray,
     ) -> ObjectArray:
         """The answers of some people: the one place that a true state meets noise."""
-        context = (b"%d" % time, self.plan.mechanism.encode())
         used = states[people].astype(np.int64)
         outside = ~step.possible[used]
         used[outside] = self.query.nearest_states(used[outside], step.possible)
-        names = [self._names[person] for person in people]
-        noise = fan_of(mechanism.body).draw_many(
-            mechanism.epsilon, self._randomness, names, (*context, *mechanism.law), used
-        )
+        names, fan = self._questions(people, times), fan_of(mechanism.body)
+        if len(self._laws) == 1:
+            shared = (self._laws[0], *mechanism.law)
+            noise = fan.draw_many(mechanism.epsilon, self._randomness, names, shared, used)
+        else:
+            noise = np.zeros((len(people), self.query.dimension), dtype=object)
+            for number in np.unique(self._law_of[people]).tolist():
+                some = np.flatnonzero(self._law_of[people] == number)
+                some_names, shared = [names[i] for i in some], (self._laws[number], *mechanism.law)
+                noise[some] = fan.draw_many(
+                    mechanism.epsilon, self._randomness, some_names, shared, used[some]
+                )
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[used].astype(noise.dtype) + noise)
 
-    def _charge(self, step: Protected, price: Fraction, people: IntArray, time: int) -> None:
-        if len(people):
-            entry = Entry(time, self.query.name, price, step.constrained(price), self.scenario)
-            self._charges.append(Charge(people, entry, step.statement(price)))
-            self._spent.add(people, price)
+    def _find_laws(self, law: bytes | None, beliefs: list[Belief]) -> tuple[list[bytes], IntArray]:
+        """The different laws, one for each different start, and whose is whose."""
+        if law is not None or not self._randomness.keyed or not beliefs:
+            return [law or b""], np.zeros(len(beliefs), dtype=np.int64)
+        starts = {id(belief): belief for belief in beliefs}
+        numbers = {name: number for number, name in enumerate(starts)}
+        laws = [law_of(self.model, self.plan, belief) for belief in starts.values()]
+        return laws, np.array([numbers[id(belief)] for belief in beliefs], dtype=np.int64)
 
-    def _advance(
-        self,
-        model: MarkovModel,
-        noises: list[Mechanism],
-        noise_of: IntArray,
-        lattice: ObjectArray,
-    ) -> FloatArray:
-        """Move every belief and condition it on the person's answer; gives the means."""
-        means = np.zeros((len(self.people), self.query.dimension))
-        plainly = self._needs_care(model, noises, noise_of, lattice)
-
-        def move(block: int) -> list[int]:
-            return self._move_block(block, model, noises, noise_of, lattice, plainly, means)
-
-        blocks = range(len(self._blocks))
-        if self.threads == 1:
-            left = [move(block) for block in blocks]
-        else:
-            with ThreadPoolExecutor(self.threads) as pool:
-                left = list(pool.map(move, blocks))
-        for person in chain(np.flatnonzero(plainly).tolist(), *left):
-            prior = self._before(person).predict(model)
-            posterior, mean = prior, means[person]
-            if noise_of[person] != SILENT:
-                answer = lattice_vector(lattice[person])
-                posterior, mean = conditioned(prior, noises[noise_of[person]], answer)
-            means[person] = mean
-            self._keep(person, posterior)
-        return means
-
-    def _needs_care(
-        self,
-        model: MarkovModel,
-        noises: list[Mechanism],
-        noise_of: IntArray,
-        lattice: ObjectArray,
-    ) -> Mask:
-        """Who is moved as a single stream would be: rare moves, flat hulls, far answers."""
-        care = np.zeros(len(self.people), dtype=bool)
-        care[list(self._apart)] = True
-        if model.transition.data.min() < SAFE_MOVE:
-            care[:] = True
-        for number, noise in enumerate(noises):
-            far = (np.abs(lattice) > noise.furthest).any(axis=1)
-            care |= np.asarray(far, dtype=bool) & (noise_of == number)
-        return care
-
-    def _move_block(
-        self,
-        block: int,
-        model: MarkovModel,
-        noises: list[Mechanism],
-        noise_of: IntArray,
-        lattice: ObjectArray,
-        plainly: Mask,
-        means: FloatArray,
-    ) -> list[int]:
-        """Move the people of one block; gives those whose belief left the plain range."""
-        before = self._blocks[block]
-        first = block * BLOCK
-        people = np.arange(first, first + before.shape[1])
-        left: list[int] = []
-        moved = before
-        for number in np.unique(noise_of[people[~plainly[people]]]).tolist():
-            columns = np.flatnonzero((noise_of[people] == number) & ~plainly[people])
-            noise = None if number == SILENT else noises[number]
-            after, least, mean = _moved(model, before, noise, lattice[people], self.query.values)
-            safe = columns[least[columns] >= SAFE_PROBABILITY]
-            left += people[np.setdiff1d(columns, safe)].tolist()
-            means[people[safe]] = mean[:, safe].T
-            if len(safe) == len(people):
-                moved = after
-            else:
-                moved = before.copy() if moved is before else moved
-                moved[:, safe] = after[:, safe]
-        self._blocks[block] = moved
-        return left
-
-    def _column(self, person: int) -> FloatArray:
-        return self._blocks[person // BLOCK][:, person % BLOCK]
-
-    def _before(self, person: int) -> Belief:
-        """The belief before this step, of a person whose column was left as it was."""
-        if person in self._apart:
-            return self._apart[person]
-        possible = self._sets_before[self._set_before[person]]
-        return Belief(possible, self._column(person).copy(), None)
-
-    def _keep(self, person: int, posterior: Belief) -> None:
-        """Put a belief back: into its column if plain floats hold it, beside the table if not."""
-        self._apart.pop(person, None)
-        self._column(person)[:] = posterior.probabilities
-        if not posterior.is_plain:
-            self._apart[person] = posterior
-        if not np.array_equal(posterior.possible, self._sets[self._set_of[person]]):
-            self._sets.append(posterior.possible)
-            self._set_of[person] = len(self._sets) - 1
+    def _questions(self, people: IntArray, times: IntArray) -> list[bytes]:
+        """Everybody's moment as keyed noise reads it; other noise reads nothing."""
+        if not self._randomness.keyed:
+            return [b""] * len(people)
+        name, ends = self.query.name, {}
+        for time in np.unique(times[people]).tolist():
+            ends[time] = time_bytes(time, name)
+        slots = times[people].tolist()
+        return [
+            self._names[person] + ends[time]
+            for person, time in zip(people.tolist(), slots, strict=True)
+        ]
 
 
-def _moved(
-    model: MarkovModel,
-    before: FloatArray,
-    noise: Mechanism | None,
-    lattice: ObjectArray,
-    values: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A block of beliefs after one step and one answer each, their least weights and means."""
-    states, people = before.shape
-    normals, scale = np.zeros((0, lattice.shape[1])), np.zeros(0)
-    epsilon, columns = 0.0, np.zeros((lattice.shape[1], states))
-    if noise is not None and noise.facets is not None:
-        columns, normals, offsets = noise.facets
-        scale, epsilon = 1.0 / offsets, float(noise.epsilon)
-    incoming = model.incoming
-    after, logs = np.empty((2, states, people))
-    kernels.crowd.weigh(
-        incoming.indptr,
-        incoming.indices,
-        incoming.data,
-        before,
-        normals @ columns,
-        normals @ lattice.T.astype(np.float64),
-        scale,
-        epsilon,
-        after,
-        logs,
-    )
-    np.exp(logs, out=logs)
-    means = np.empty((lattice.shape[1], people))
-    least = kernels.crowd.settle(after, logs, values, means)
-    return after, least, means
+def _times(time: int | Sequence[int] | IntArray | None, people: int) -> IntArray:
+    given = np.asarray(0 if time is None else time)
+    if not np.issubdtype(given.dtype, np.integer) or given.shape not in ((), (people,)):
+        raise ArgumentError(f"time must be a slot of the clock, or one for each of {people} people")
+    return np.array(np.broadcast_to(given, (people,)), dtype=np.int64)
+
+
+def _beliefs(start: Start | IntArray | list[Belief], people: int, n_states: int) -> list[Belief]:
+    """One belief a person; those who start alike share one."""
+    if isinstance(start, list) and all(isinstance(belief, Belief) for belief in start):
+        if len(start) != people:
+            raise ArgumentError(f"start must hold {people} beliefs, one a person, got {len(start)}")
+        return cast("list[Belief]", start)
+    starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
+    if starts.shape == (people,) and np.issubdtype(starts.dtype, np.integer):
+        made = {state: Belief.certain(state, n_states) for state in np.unique(starts).tolist()}
+        return [made[state] for state in starts.tolist()]
+    return [Belief.known(cast("Start", start), n_states)] * people

@@ -1,14 +1,15 @@
 """One person's releases over time: the paper's Algorithm 2.
 
-A `Stream` knows only public things: model, policy, query, epsilon, and what it has said.
-The true state enters `release`, is handed to the noise in one line, and is gone.
+A `Stream` knows only public things: model, plan, epsilon, and what it has said. The true
+state enters `release`, is handed to the noise in one line, and is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,59 +17,49 @@ from numpy.typing import ArrayLike
 from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import lattice_vector
-from dphmm.noise.randomness import randomness_for
+from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.graph import PolicyGraph
-from dphmm.policy.plan import Plan, Protected, location_set
-from dphmm.policy.repair import RepairMethod
+from dphmm.policy.plan import Plan, Protected
 from dphmm.release.advance import conditioned
+from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes
+from dphmm.release.said import Release, Said, history_of
+from dphmm.release.standing import Standing
 
-__all__ = ["Release", "Stream"]
-
-
-@dataclass(frozen=True, eq=False)
-class Release:
-    """What was said at one time; every field may be shown to anybody."""
-
-    time: int
-    answer: FloatArray
-    """The noisy answer, in the units of the query."""
-    lattice: ObjectArray
-    """The same on the integer lattice: what the guarantee is about."""
-    estimate: FloatArray
-    """The mean of the posterior, computed from public knowledge: usually much closer."""
-    epsilon: Fraction
-    statement: str
-    """What this release does and does not hide, in a sentence."""
-    private: bool = True
-    """False when an experiment's generator drew the noise."""
-
-
-@dataclass(frozen=True, eq=False)
-class Said:
-    """One answer as it left: with the public rules it is all that an adversary needs."""
-
-    time: int
-    query: Query
-    epsilon: Fraction
-    lattice: ObjectArray
+__all__ = ["Stream"]
 
 
 class Stream:
     """Private answers about one person's state, one step at a time.
 
-    `start` is what everybody knows before the first step; the first release comes after one
-    transition. `epsilon` is the price of a release unless `release` is given another.
+    Several threads may share a stream: each release is a moment of its own.
+
+    Args:
+        model: How states follow each other.
+        plan: Who must look like whom, what is asked, which noise answers.
+        epsilon: The price of a release, unless `release` is given another.
+        start: What everybody knows before the first step: a state, probabilities or a `Belief`.
+            The first release comes after one transition.
+        time: The slot of the clock at which that is known; needed for keyed noise, so that
+            two days never share it. Without one, slots count from 0.
+        person: Who it is about; needed for keyed noise.
+        client: Whose person it is, in a service.
+        ledger: What was said before and the limit; a new one without a limit by default.
+        randomness: The operating system's secure source by default; `KeyedRandomness(key)` for
+            answers that can be repeated, `SeededRandomness(rng)` for experiments.
+        law: The fingerprint of everything public that shapes answers, if it is more than
+            model, plan and start.
 
     >>> from dphmm import MarkovModel, PolicyGraph, Query
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
-    >>> query = Query([[0, 0], [3, 0], [0, 4]])
-    >>> stream = Stream(model, PolicyGraph.complete(3), query, epsilon=1, start=0)
+    >>> plan = Plan(PolicyGraph.complete(3), Query([[0, 0], [3, 0], [0, 4]]))
+    >>> stream = Stream(model, plan, epsilon=1, start=0)
     >>> release = stream.release(2)
     >>> release.time, release.epsilon, stream.possible.tolist()
     (1, Fraction(1, 1), [False, True, True])
@@ -79,61 +70,107 @@ class Stream:
     def __init__(
         self,
         model: Chain,
-        policy: PolicyGraph,
-        query: Query,
+        plan: Plan,
         *,
         epsilon: Exact,
         start: Start,
-        mechanism: str = "knorm",
-        shape: str = "hull",
-        repair: RepairMethod | None = "min_error",
-        full_rank: bool = True,
-        partners: Mapping[int, int] | PolicyGraph | None = None,
-        delta: float = 0,
-        limit: Exact | None = None,
-        ledger: Ledger | None = None,
+        time: int | None = None,
         person: str = "",
-        scenario: str = "",
-        key: bytes | None = None,
-        experiment_rng: np.random.Generator | None = None,
-        plan: Plan | None = None,
+        client: str = "",
+        ledger: Ledger | None = None,
+        randomness: Randomness | None = None,
+        law: bytes | None = None,
     ) -> None:
-        if model.n_states != query.n_states:
-            raise ArgumentError(
-                f"model must have the {query.n_states} states of the query, got {model.n_states}"
-            )
-        if plan is not None and plan.query is not query:
-            raise ArgumentError("plan must be for the stream's own query, got another's")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {delta!r}")
-        if limit is not None and ledger is not None:
-            raise ArgumentError("limit must be the ledger's own when a ledger is given")
+        check_parts(model, plan, randomness, time)
+        if not isinstance(person, str):
+            raise ArgumentError(f"person must be a name, got {type(person).__name__}")
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise ArgumentError(f"ledger must be a Ledger, got {type(ledger).__name__}")
+        self._randomness = SecureRandomness() if randomness is None else randomness
+        if self._randomness.keyed and not person:
+            raise ArgumentError("person must be named when noise is keyed, got an empty name")
         self.model = model
-        self.query = query
+        self.plan = plan
+        self.query = plan.query
         self.epsilon = as_epsilon(epsilon)
-        self.delta = delta
         self.person = person
-        self._person = person.encode()
-        self.scenario = scenario
-        self.ledger = Ledger(limit) if ledger is None else ledger
-        self.plan = plan or Plan(
-            policy,
-            query,
-            mechanism=mechanism,
-            shape=shape,
-            repair=repair,
-            full_rank=full_rank,
-            partners=partners,
-        )
-        self.time = 0
+        self.client = check_client(client)
+        self.ledger = Ledger() if ledger is None else ledger
         self.start = Belief.known(start, model.n_states)
+        self.began = self.time = 0 if time is None else int(time)
         self.prior = self.posterior = self.start
-        self._step: Protected | None = None
         self.said: list[Said] = []
-        self._plans = {query.digest: self.plan}
-        if key is not None and not person:
-            raise ArgumentError("person must be named when a key is given, got an empty name")
-        self._randomness = randomness_for(key, experiment_rng)
+        """What was said since the start, or since the standing that the stream was resumed from."""
+        self._said_from = self.began, self.start
+        self._law = law
+        self._step: Protected | None = None
+        self._totals = Totals([Fraction(0), Fraction(0)])
+        """Of this line: every epsilon, and the same for the worst pair of possible states."""
+        self._answered: tuple[str, ...] = ()
+        self._plans = {plan.query.name: plan}
+        self._lock = threading.RLock()
+        self._write: Callable[[Release, Entry, Standing], None] | None = None
+        """What must be durable before an answer leaves; a book's."""
+        self._locate: Callable[[Any], int] | None = None
+        """How labels and coordinates become states; a scenario's."""
+
+    @classmethod
+    def resume(cls, standing: Standing, model: Chain, plan: Plan, **options: Any) -> Stream:
+        """A stream that goes on where another stood.
+
+        Args:
+            standing: Where it stood; it must be of the same law.
+            model: See `Stream`.
+            plan: See `Stream`.
+            options: The other arguments of `Stream`; person, client and time are the standing's.
+        """
+        client, person, _ = standing.line
+        stream = cls(model, plan, client=client, person=person, time=standing.began, **options)
+        if standing.belief.n_states != model.n_states:
+            raise ArgumentError(
+                f"standing must have the {model.n_states} states of the model, "
+                f"got {standing.belief.n_states}"
+            )
+        if standing.law and standing.law != stream.law:
+            raise ArgumentError("standing must be of the stream's law, got another's; adopt it")
+        stream.time = standing.time
+        stream.prior = stream.posterior = standing.belief
+        stream._said_from = standing.time, standing.belief
+        stream._totals = Totals([standing.spent, standing.constrained])
+        stream._answered = standing.answered
+        return stream
+
+    @property
+    def line(self) -> Line:
+        """Whose releases these are, and which question they answer."""
+        return Line(self.client, self.person, self.query.name)
+
+    @property
+    def law(self) -> bytes:
+        """The fingerprint of everything public that shapes answers."""
+        if self._law is None:
+            self._law = law_of(self.model, self.plan, self.start)
+        return self._law
+
+    @property
+    def standing(self) -> Standing:
+        """Where the stream stands, to be resumed later or elsewhere."""
+        with self._lock:
+            return self._standing(self.time, self.posterior, self._totals, self._answered)
+
+    def _standing(
+        self, time: int, belief: Belief, totals: Totals, answered: tuple[str, ...]
+    ) -> Standing:
+        return Standing(
+            line=self.line,
+            law=self.law,
+            began=self.began,
+            time=time,
+            belief=belief,
+            spent=Fraction(totals.of(0)),
+            constrained=totals.of(1),
+            answered=answered,
+        )
 
     @property
     def possible(self) -> Mask:
@@ -150,74 +187,126 @@ class Stream:
         """The policy as restricted and repaired at the latest release."""
         return self.plan.policy if self._step is None else self._step.policy
 
-    def release(self, true_state: int, epsilon: Exact | None = None) -> Release:
+    def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """Move one step and answer the query about the state there (Algorithm 2).
 
         A state outside the possible set is answered as the possible one with the nearest
         answer, and nothing records that it was. Refused, before any noise is drawn, when
         the ledger's limit does not allow the price.
-        """
-        prior = self.posterior.predict(self.model.at(self.time + 1))
-        return self._release(true_state, epsilon, self.time + 1, prior, self.plan)
 
-    def release_also(self, true_state: int, query: Query, epsilon: Exact | None = None) -> Release:
-        """Answer another query about the present step; the prices add up (Theorem 7.1)."""
-        if self.time == 0:
-            raise ArgumentError("release_also must follow a step, got none; call release first")
-        plan = self._plan_for(query)
-        return self._release(true_state, epsilon, self.time, self.posterior, plan)
+        Args:
+            true_state: The state's number; in a scenario also its label or coordinates. Secret:
+                it is in nothing that comes back.
+            epsilon: The price, if not the stream's own.
+        """
+        with self._lock:
+            prior = self.posterior.predict(self.model.at(self.time + 1))
+            return self._release(true_state, epsilon, self.time + 1, prior, self.plan)
+
+    def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
+        """Answer another query about the present step; the prices add up (Theorem 7.1).
+
+        Args:
+            true_state: See `release`.
+            query: The other question, with a name of its own.
+            epsilon: The price, if not the stream's own.
+        """
+        with self._lock:
+            if self.time == self.began:
+                raise ArgumentError("release_also must follow a step, got none; call release first")
+            plan = self._plan_for(query)
+            return self._release(true_state, epsilon, self.time, self.posterior, plan)
 
     def repeat(self, lattice: ArrayLike, epsilon: Exact | None = None) -> Release:
-        """Move one step and say again the answer that was given there; nothing is drawn.
+        """Move one step and say again the answer that was given there.
 
-        So a stream is brought to where its published answers lead, from a ledger's records
-        or by a reader who has nothing else. An entry that the ledger holds is not paid twice.
+        Nothing is drawn and nothing is recorded: this is how published answers lead a reader,
+        or a stream that is taken up again, to where they stand.
+
+        Args:
+            lattice: The answer on the query's lattice.
+            epsilon: The price that it had, if not the stream's own.
         """
-        price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        prior = self.posterior.predict(self.model.at(self.time + 1))
-        step = self.plan.at(self._to_protect(prior))
-        said = lattice_vector(lattice)
-        return self._say(said, price, self.time + 1, prior, self.plan, step)
+        with self._lock:
+            price = self.epsilon if epsilon is None else as_epsilon(epsilon)
+            prior = self.posterior.predict(self.model.at(self.time + 1))
+            step = self.plan.at(self.plan.to_protect(prior))
+            return self._say(lattice_vector(lattice), price, self.time + 1, prior, step, None)
 
     def skip(self, steps: int = 1) -> None:
-        """Move without a release: nothing is said, nothing is spent, the belief spreads."""
-        if steps < 0:
-            raise ArgumentError(f"steps must not be negative, got {steps!r}")
-        for _ in range(steps):
-            self.prior = self.posterior = self.posterior.predict(self.model.at(self.time + 1))
-            self.time += 1
+        """Move without a release: nothing is said, nothing is spent, the belief spreads.
+
+        Args:
+            steps: How many.
+        """
+        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
+            raise ArgumentError(f"steps must be a whole number from 0, got {steps!r}")
+        with self._lock:
+            for _ in range(steps):
+                self.prior = self.posterior = self.posterior.predict(self.model.at(self.time + 1))
+                self.time += 1
+                self._answered = ()
 
     def smoothed(self) -> FloatArray:
-        """The estimate at every time so far, given everything said until now: one row a step."""
-        beliefs = self.model.smooth(self.observations(), start=self.start)
-        return np.array([belief.mean(self.query.values) for belief in beliefs])
+        """The estimate at every step of `observations`, given everything said until now."""
+        return np.array([belief.mean(self.query.values) for belief in self.smooth()])
+
+    def smooth(self) -> list[Belief]:
+        """The belief at every step of `observations`, given everything said until now."""
+        time, start = self._said_from
+        return self.model.smooth(self.observations(), start=start, time=time)
 
     def observations(self) -> list[FloatArray | None]:
-        """The log-likelihood of what was said at each time, for the model's own inference."""
-        said = iter([*self.said, None])
-        latest = next(said)
-        belief, observations = self.start, []
-        for time in range(1, self.time + 1):
-            belief, seen = belief.predict(self.model.at(time)), None
-            while latest is not None and latest.time == time:
-                step = self._plan_for(latest.query).at(self._to_protect(belief))
-                likelihood = self._log_likelihood(step, latest.epsilon, latest.lattice)
-                belief = belief.condition(likelihood)
-                seen = likelihood if seen is None else seen + likelihood
-                latest = next(said)
-            observations.append(seen)
-        return observations
+        """The log-likelihood of what was said at each step, for the model's own inference."""
+        first, _ = self._said_from
+        seen: list[FloatArray | None] = [None] * (self.time - first)
+        for said in self.said:
+            likelihood = self._log_likelihood(said.step, said.epsilon, said.lattice)
+            place = said.time - first - 1
+            before = seen[place]
+            seen[place] = likelihood if before is None else before + likelihood
+        return seen
+
+    def statement(self, *, width: int = 10) -> PrivacyStatement:
+        """What everything said has cost, in words and numbers.
+
+        Args:
+            width: The steps of the window that it tells about.
+        """
+        with self._lock:
+            if not self.said:
+                raise ArgumentError("stream must have a release to be stated, got none")
+            first, start = self._said_from
+            history = history_of(self.said, self.model, start, first)
+            steps = len(history)
+            unseen = self.model.smooth([None] * steps, start=start, time=first)
+            seen = self.smooth()[:steps]
+            return privacy_statement(
+                history,
+                width=width,
+                prior=[belief.probabilities for belief in unseen],
+                posterior=[belief.probabilities for belief in seen],
+                adaptive=True if self.plan.delta else None,
+            )
 
     def _release(
-        self, true_state: int, epsilon: Exact | None, time: int, prior: Belief, plan: Plan
+        self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, plan: Plan
     ) -> Release:
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        self._refuse(true_state, price, time, plan)
-        step = plan.at(self._to_protect(prior))
-        context = (self._person, b"%d" % time, plan.mechanism.encode())
+        state = self._state(true_state)
+        name = plan.query.name
+        if self.ledger.has(time, name) or (time == self.time and name in self._answered):
+            raise ArgumentError(f"query must be new at time {time}, got one already answered")
+        self.ledger.check(price)
+        step = plan.at(plan.to_protect(prior))
+        context: tuple[bytes, ...] = ()
+        if self._randomness.keyed:
+            moment = moment_bytes(self.client, self.person, time, name)
+            context = (moment, self.law)
         noise = step.mechanism(price)
-        lattice = noise.sample(true_state, self._randomness, context, step.possible)
-        return self._say(lattice, price, time, prior, plan, step)
+        lattice = noise.sample(state, self._randomness, context, step.possible)
+        entry = Entry(time, name, price, step.constrained(price))
+        return self._say(lattice, price, time, prior, step, entry)
 
     def _say(
         self,
@@ -225,30 +314,40 @@ class Stream:
         price: Fraction,
         time: int,
         prior: Belief,
-        plan: Plan,
         step: Protected,
+        entry: Entry | None,
     ) -> Release:
-        """Write an answer down and believe it: all of it is public."""
+        """Write an answer down, then believe it: all of it is public."""
         posterior, estimate = self._conditioned(prior, step, price, lattice)
-        if not self.ledger.has(time, plan.query.name, self.scenario):
-            entry = Entry(time, plan.query.name, price, step.constrained(price), self.scenario)
-            self.ledger.record(entry)
-        self.said.append(Said(time, plan.query, price, lattice))
-        self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
-        return Release(
+        cost = step.constrained(price)
+        now = (*(self._answered if time == self.time else ()), step.query.name)
+        release = Release(
             time=time,
-            answer=plan.query.in_units(lattice),
+            answer=step.query.in_units(lattice),
             lattice=lattice,
             estimate=estimate,
             epsilon=price,
-            statement=step.statement(price, self.delta),
+            statement=step.statement(price, self.plan.delta),
             private=self._randomness.private,
         )
+        if entry is not None:
+            if self._write is not None:
+                totals = Totals([self._totals.of(0), self._totals.of(1)])
+                totals.add([0], price)
+                totals.add([1], cost)
+                self._write(release, entry, self._standing(time, posterior, totals, now))
+            self.ledger.record(entry)
+        self.said.append(Said(time, step.query, price, lattice, step))
+        self._totals.add([0], price)
+        self._totals.add([1], cost)
+        self._answered = now
+        self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
+        return release
 
     def _conditioned(
         self, prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray
     ) -> tuple[Belief, FloatArray]:
-        if self.delta == 0:
+        if not self.plan.delta:
             return conditioned(prior, step.mechanism(price), lattice)
         posterior = prior.condition(self._log_likelihood(step, price, lattice))
         return posterior, posterior.mean(step.query.values)
@@ -258,30 +357,35 @@ class Stream:
     ) -> FloatArray:
         """The log-likelihood of an answer in every state, stand-ins included."""
         seen = step.mechanism(epsilon).log_likelihood(lattice)
-        if self.delta:
+        if self.plan.delta:
             outside = np.flatnonzero(~step.possible)
             seen[outside] = seen[step.query.nearest_states(outside, step.possible)]
         return seen
 
     def _plan_for(self, query: Query) -> Plan:
-        if query.digest not in self._plans:
-            self._plans[query.digest] = self.plan.for_query(query)
-        return self._plans[query.digest]
+        if not isinstance(query, Query):
+            raise ArgumentError(f"query must be a Query, got {type(query).__name__}")
+        plan = self._plans.get(query.name)
+        if plan is None or plan.query.digest != query.digest:
+            plan = self._plans[query.name] = self.plan.replace(query=query)
+        return plan
 
-    def _to_protect(self, prior: Belief) -> Mask:
-        """The possible set, or with delta the smaller set of the earlier work."""
-        if self.delta == 0:
-            return prior.possible
-        return location_set(prior.probabilities, self.delta)
+    def query_named(self, name: str) -> Query:
+        """The question of a name, among those that were asked.
 
-    def _refuse(self, true_state: int, price: Fraction, time: int, plan: Plan) -> None:
-        """Everything that could fail does so here, before the noise is drawn."""
+        Args:
+            name: The name.
+        """
+        return self._plans[name].query
+
+    def _state(self, true_state: Any) -> int:
+        """The number of a true state; no message says which it was."""
+        if self._locate is not None and not isinstance(true_state, (int, np.integer)):
+            return self._locate(true_state)
         whole = isinstance(true_state, (int, np.integer)) and not isinstance(true_state, bool)
         if not whole or not 0 <= true_state < self.query.n_states:
             raise ArgumentError(f"true_state must be one of the {self.query.n_states} states")
-        if self.ledger.has(time, plan.query.name, self.scenario):
-            raise ArgumentError(f"query must be new at time {time}, got one already answered")
-        self.ledger.check(price)
+        return int(true_state)
 
     def __repr__(self) -> str:
         return f"Stream(person={self.person!r}, time={self.time}, {self.ledger!r})"

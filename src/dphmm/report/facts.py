@@ -11,10 +11,8 @@ import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
-from dphmm.cost import PrivacyStatement, privacy_statement
-from dphmm.cost.history import History
+from dphmm.cost import PrivacyStatement
 from dphmm.geometry.exact import as_text
-from dphmm.geometry.hull import SensitivityHull
 from dphmm.scenario.released import Track
 
 __all__ = ["TrackFacts", "cannot_learn", "mean_distance"]
@@ -55,7 +53,8 @@ class TrackFacts:
         mean squared error of the noise.
         """
         values = self.track.stream.query.values
-        filtered = self.track.stream.model.filter(self._observations, start=self.track.stream.start)
+        stream = self.track.stream
+        filtered = stream.model.filter(self._observations, start=stream.start, time=stream.began)
         return np.array(
             [
                 (
@@ -72,28 +71,12 @@ class TrackFacts:
     @cached_property
     def statement(self) -> PrivacyStatement:
         """What the releases cost, with the odds that they really moved."""
-        stream, last = self.track.stream, self.track.releases[-1].time
-        hulls: list[SensitivityHull | None] = [None] * last
-        possible: list[np.ndarray | None] = [None] * last
-        epsilons = [Fraction(1)] * last
-        for release, step in zip(self.track.releases, self.track.protected, strict=True):
-            place = release.time - 1
-            hulls[place], possible[place] = step.body, step.possible
-            epsilons[place] = release.epsilon
-        history = History.of(
-            stream.query, stream.model, hulls, epsilons, start=stream.start, possible=possible
-        )
-        unseen = stream.model.smooth([None] * last, start=stream.start)
-        return privacy_statement(
-            history,
-            prior=[belief.probabilities for belief in unseen],
-            posterior=[belief.probabilities for belief in self._seen[:last]],
-            adaptive=True if stream.delta else None,
-        )
+        return self.track.stream.statement()
 
     @property
     def _steps(self) -> list[int]:
-        return [release.time - 1 for release in self.track.releases]
+        began = self.track.stream.began
+        return [release.time - began - 1 for release in self.track.releases]
 
     @cached_property
     def _observations(self) -> list[FloatArray | None]:
@@ -101,7 +84,7 @@ class TrackFacts:
 
     @cached_property
     def _seen(self) -> list[Belief]:
-        return self.track.stream.model.smooth(self._observations, start=self.track.stream.start)
+        return self.track.stream.smooth()
 
 
 def cannot_learn(epsilon: Fraction, what: str) -> str:

@@ -253,10 +253,10 @@ def _prices(
     limit = scenario.settings.limit
     rows = []
     for name, facts in list(people.items())[:PEOPLE_LISTED]:
-        ledger = facts.track.stream.ledger
-        worst = max(entry.constrained for entry in ledger.entries)
-        left = "no limit" if limit is None else as_text(limit - ledger.spent)
-        rows.append([name, f"{len(facts.track.releases):,}", _number(ledger.spent), left,
+        spent = facts.track.spent
+        worst = max(said.step.constrained(said.epsilon) for said in facts.track.stream.said)
+        left = "no limit" if limit is None else as_text(limit - spent)
+        rows.append([name, f"{len(facts.track.releases):,}", _number(spent), left,
                      _number(worst)])  # fmt: skip
     more = len(people) - PEOPLE_LISTED
     note = f'<p class="note">and {more:,} more people</p>' if more > 0 else ""

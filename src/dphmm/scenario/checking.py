@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from math import sqrt
 
 import numpy as np
 
+from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["Step", "check_steps", "guarantee", "possible_steps"]
+__all__ = ["Check", "Step", "check_scenario", "check_steps", "guarantee", "possible_steps"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,55 @@ class Step:
     """The epsilon of the worst pair of possible states (Theorem 6.3)."""
     lasts: bool
     """Whether every later step is the same, as long as nothing is released."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a scenario protects, step by step, before anybody is released.
+
+    Args:
+        scenario: Its name.
+        guarantee: What every release promises, in a sentence.
+        steps: What each step protects; the last may stand for all that follow.
+    """
+
+    scenario: str
+    guarantee: str
+    steps: tuple[Step, ...]
+
+    @property
+    def exposed(self) -> tuple[str, ...]:
+        """The states that stay exposed at some step, each once."""
+        return tuple(dict.fromkeys(label for step in self.steps for label in step.exposed))
+
+    @property
+    def error(self) -> float:
+        """The root of the mean squared error of an answer at the last step."""
+        return self.steps[-1].error
+
+    def __repr__(self) -> str:
+        last = self.steps[-1]
+        alone = f"{len(self.exposed)} exposed" if self.exposed else "nobody exposed"
+        return (
+            f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
+            f"hidden among {last.least_protection} or more, error {last.error:.4g})"
+        )
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><td>{s.time}<td>{s.possible}<td>{len(s.exposed_before)}<td>{len(s.added)}"
+            f"<td>{s.least_protection} to {s.most_protection}<td>{s.error:.4g}"
+            for s in self.steps
+        )
+        head = "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
+        return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>"
+
+
+def check_scenario(scenario: Scenario, steps: int) -> Check:
+    """See `Scenario.check`."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
+    return Check(scenario.name, guarantee(scenario), tuple(check_steps(scenario, steps)))
 
 
 def possible_steps(scenario: Scenario, steps: int) -> Iterator[tuple[int, np.ndarray, bool]]:

@@ -65,6 +65,16 @@ class Moves:
         return cls(where[next_to], where[next_to + 1], when[next_to + 1])
 
     @classmethod
+    def of_rows(cls, slots: ArrayLike, states: ArrayLike) -> Moves:
+        """The same of rows in any order; of several in one step the first counts.
+
+        >>> Moves.of_rows([6, 5, 5], [3, 0, 9]).sources.tolist()
+        [0]
+        """
+        times, first = np.unique(np.asarray(slots, dtype=np.int64), return_index=True)
+        return cls.of_track(times, np.asarray(states, dtype=np.int64)[first])
+
+    @classmethod
     def joined(cls, parts: Iterable[Moves]) -> Moves:
         """The moves of some parts, one after the other."""
         each = list(parts)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
-from dphmm.cost.ledger import Ledger
 from dphmm.errors import DataError
 from dphmm.policy.plan import Protected
-from dphmm.release.stream import Release, Stream
+from dphmm.release.said import Release
+from dphmm.release.stream import Stream
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Slots
 from dphmm.tables.trips import Record, read_records
@@ -37,6 +38,11 @@ class Track:
     protected: list[Protected] = field(default_factory=list, repr=False)
     """The public rules of each release: possible set, policy, noise."""
 
+    @property
+    def spent(self) -> Fraction:
+        """The sum of every epsilon."""
+        return self.stream.standing.spent
+
 
 def read_releases(
     path: str | Path,
@@ -51,7 +57,7 @@ def read_releases(
     columns = ("person", "time", *scenario.columns, "epsilon")
     slots = Slots(scenario.settings.clock, name)
     first = scenario.settings.clock.first_slot
-    tracks: dict[str, tuple[int, Track]] = {}
+    tracks: dict[str, Track] = {}
     for line, record in watch(read_records(path, name)):
         missing = [column for column in columns if column not in record]
         if missing:
@@ -61,24 +67,25 @@ def read_releases(
         person, slot = str(record["person"]).strip(), slots.of(record["time"], line)
         if person not in tracks:
             # The file tells what was spent; a limit is for those who spend.
-            stream = scenario.stream(person, ledger=Ledger())
-            tracks[person] = (slot - 1 if first is None else first, Track(person, stream))
-        base, track = tracks[person]
+            stream = scenario.stream(person, time=slot - 1 if first is None else first)
+            tracks[person] = Track(person, stream)
+        track = tracks[person]
         try:
             answer = np.array([float(record[column]) for column in scenario.columns])
-            if slot <= base + track.stream.time:
+            if slot in track.slots:
+                continue  # a second row of the same step, which has the same answer
+            if slot <= track.stream.time:
                 raise ValueError
-            track.stream.skip(slot - base - track.stream.time - 1)
+            track.stream.skip(slot - track.stream.time - 1)
             release = track.stream.repeat(scenario.on_lattice(answer)[0], str(record["epsilon"]))
         except (ValueError, TypeError, OverflowError):
             raise DataError(
                 f"{name}:{line}: row must be a release of {scenario.name!r} in order of time"
             ) from None
-        assert track.stream._step is not None
         track.times.append(str(record["time"]).strip())
         track.slots.append(slot)
         track.releases.append(release)
-        track.protected.append(track.stream._step)
+        track.protected.append(track.stream.said[-1].step)
     if not tracks:
         raise DataError(f"{name}: file must hold at least one release, got none")
-    return [track for _, track in tracks.values()]
+    return list(tracks.values())

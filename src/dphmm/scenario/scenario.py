@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,14 +18,22 @@ from dphmm.cost.ledger import Ledger
 from dphmm.errors import ArgumentError, DataError, ScenarioError
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.query import QUERY_NAME, Query
+from dphmm.noise.randomness import Randomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
+from dphmm.release.book import Book
 from dphmm.release.stream import Stream
+from dphmm.release.terms import Terms
 from dphmm.scenario.models import read_model, write_model
+from dphmm.scenario.releasing import open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
 from dphmm.tables.clock import Clock
-from dphmm.tables.files import csv_text, read_text, write_whole
+from dphmm.tables.files import csv_text, write_whole
 from dphmm.tables.states import States
+
+if TYPE_CHECKING:
+    from dphmm.audit import Audit
+    from dphmm.scenario.checking import Check
 
 __all__ = ["Scenario"]
 
@@ -199,7 +205,7 @@ class Scenario:
         learned = read_model(folder / settings.model)
         edges: tuple[tuple[str, str], ...] = ()
         if settings.policy.edges is not None:
-            edges = read_edges(folder / settings.policy.edges, states)
+            edges = states.read_edges(folder / settings.policy.edges)
         scenario = cls.from_settings(settings, states, learned.model, learned.source, edges)
         try:
             _ = scenario.plan, scenario.start
@@ -330,25 +336,108 @@ class Scenario:
             return self.states.state_of(place)
         return int(self.states.nearest(place)[0])
 
+    @cached_property
+    def terms(self) -> Terms:
+        """What everybody's releases have in common, for the engine."""
+        settings = self.settings
+        return Terms(
+            model=self.model,
+            plan=self.plan,
+            start=self.start,
+            epsilon=settings.epsilon,
+            limit=settings.limit,
+            origin=settings.clock.first_slot,
+            clock=settings.clock.law,
+        )
+
+    @property
+    def law(self) -> str:
+        """The fingerprint of all that shapes answers, epsilon apart, in hexadecimal."""
+        return self.terms.law.hex()
+
+    def check(self, steps: int = 10) -> Check:
+        """Who is exposed when, what repair adds, and what an answer is worth.
+
+        Args:
+            steps: How many steps to look at, without any release.
+        """
+        from dphmm.scenario.checking import check_scenario
+
+        return check_scenario(self, steps)
+
     def stream(
-        self, person: str, key: bytes | None = None, ledger: Ledger | None = None, **options: Any
+        self,
+        person: str,
+        *,
+        book: Book | None = None,
+        client: str = "",
+        time: int | None = None,
+        ledger: Ledger | None = None,
+        randomness: Randomness | None = None,
     ) -> Stream:
-        """One person's stream under this scenario, with the shared plan."""
-        return Stream(
+        """One person's stream; with a book it goes on where they stand, and writes there.
+
+        Args:
+            person: Their name.
+            book: Where answers are written down before they leave; nowhere by default.
+            client: Whose person it is, in a service.
+            time: The slot at which the start is known; by default the clock's origin.
+            ledger: Without a book, what was said before; by default nothing, under the
+                scenario's limit.
+            randomness: See `Stream`.
+        """
+        if book is not None:
+            if ledger is not None:
+                raise ArgumentError("ledger must not be given with a book, which has its own")
+            return open_stream(self, book, client, person, time, randomness)
+        stream = Stream(
             self.model,
-            self.policy,
-            self.query,
+            self.plan,
             epsilon=self.settings.epsilon,
             start=self.start,
-            delta=self.settings.delta,
-            limit=self.settings.limit if ledger is None else None,
-            ledger=ledger,
+            time=self.settings.clock.first_slot if time is None else time,
             person=person,
-            scenario=self.name,
-            key=key,
-            plan=self.plan,
-            **options,
+            client=client,
+            ledger=Ledger(self.settings.limit) if ledger is None else ledger,
+            randomness=randomness,
+            law=self.terms.law,
         )
+        stream._locate = self.state_of
+        return stream
+
+    def release(
+        self,
+        trips: Any,
+        *,
+        book: Book | None = None,
+        client: str = "",
+        person: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        randomness: Randomness | None = None,
+    ) -> Any:
+        """The answers to all rows of a file or table, as a table of the same kind.
+
+        Nothing is drawn unless every row can be answered.
+
+        Args:
+            trips: A file (CSV, JSON lines, Parquet) or a Polars, pandas or Arrow table.
+            book: Where answers are written down before they leave; in memory by default.
+            client: Whose people they are, in a service.
+            person: Whose rows they are, if no column says so.
+            columns: What a column is called, if not by its usual name.
+            randomness: See `Stream`.
+        """
+        return release_trips(self, trips, book, client, person, columns, randomness)
+
+    def audit(self, *, draws: int | None = None) -> Audit:
+        """The scenario's noise held against its epsilon, from its answers alone.
+
+        Args:
+            draws: How many answers to draw for each audited state.
+        """
+        from dphmm.scenario.auditing import audit_scenario
+
+        return audit_scenario(self, draws)
 
     def in_places(self, answers: ArrayLike) -> np.ndarray[Any, Any]:
         """Answers as people read them: metres on the plane become latitude and longitude."""
@@ -371,18 +460,3 @@ class Scenario:
     @property
     def _on_earth(self) -> bool:
         return self.states.plane is not None and self.columns == self.states.place_columns
-
-
-def read_edges(path: str | Path, states: States) -> tuple[tuple[str, str], ...]:
-    """The pairs of labels of a CSV file with a header of two columns."""
-    name = Path(path).name
-    rows = list(csv.reader(io.StringIO(read_text(path))))
-    edges = []
-    for line, row in enumerate(rows[1:], start=2):
-        if not row:
-            continue
-        pair = tuple(cell.strip() for cell in row)
-        if len(pair) != 2 or not all(label in states._numbers_of for label in pair):
-            raise DataError(f"{name}:{line}: row must be two labels of {states.source}")
-        edges.append((pair[0], pair[1]))
-    return tuple(edges)

@@ -127,6 +127,8 @@ class Settings:
             lines.append(f"origin = {_value(self.clock.origin)}")
         if self.clock.zone is not None:
             lines.append(f"zone = {_text(self.clock.zone)}")
+        if self.clock.open:
+            lines.append(f"open = {self.clock.open}")
         if not isinstance(self.start, str):
             lines += ["", "[start]"]
             lines += [f"{_text(label)} = {value!r}" for label, value in self.start.items()]
@@ -155,7 +157,7 @@ _KEYS = {
     ),
     "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
-    "time": ("step", "origin", "zone"),
+    "time": ("step", "origin", "zone", "open"),
 }
 _MISSING: Any = object()
 
@@ -203,7 +205,9 @@ class _Reader:
             origin = section.get("origin")
             if origin is not None and not isinstance(origin, int):
                 origin = str(origin)
-            return Clock(section.get("step", 1), origin, section.get("zone"))
+            return Clock(
+                section.get("step", 1), origin, section.get("zone"), section.get("open", 0)
+            )
         except ArgumentError as fault:
             key = str(fault).partition(" ")[0]
             raise self._wrong("time", key, str(fault).partition(" ")[2]) from None

@@ -16,12 +16,16 @@ import numpy as np
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.belief import Belief
+from dphmm.cost.ledger import Ledger
 from dphmm.errors import BudgetError, MissingExtraError
 from dphmm.geometry.exact import as_text
+from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.policy.sensitivity import sensitivity_hull
-from dphmm.release.stream import Release, Stream
+from dphmm.release.said import Release
+from dphmm.release.stream import Stream
 from dphmm.studio.effects import exact_number, read_belief, read_epsilon, read_policy
 from dphmm.studio.reading import Fields
 from dphmm.studio.worlds import World
@@ -116,15 +120,12 @@ def walk(world: World, fields: Fields) -> dict[str, Any]:
 def _released(world: World, run: Run, path: IntArray, start: int, seed: int) -> dict[str, Any]:
     stream = Stream(
         world.model,
-        run.policy,
-        world.query,
+        Plan(run.policy, world.query, mechanism=run.mechanism, repair=run.repair),  # type: ignore[arg-type]
         epsilon=run.epsilon,
         start=Belief.certain(start, world.n_states),
-        mechanism=run.mechanism,
-        repair=run.repair,  # type: ignore[arg-type]  # read_runs let only methods pass
-        limit=run.limit,
+        ledger=Ledger(run.limit),
         # The same noise generator for every run, so that a comparison differs by its rules only.
-        experiment_rng=np.random.default_rng([seed, 1]),
+        randomness=SeededRandomness(np.random.default_rng([seed, 1])),
     )
     steps: list[dict[str, Any]] = []
     refused = None

@@ -29,21 +29,29 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Clock:
-    """How long a step is: a whole number, or a duration such as "5 min" for dates.
+    """How time is cut into steps: slots that are counted from 1970, or from zero.
 
-    `origin` is the time of step 0; without it everybody's first row is their step 1. `zone`
-    is the place of dates that name no zone.
+    Args:
+        step: How long a step is: a whole number, or a duration such as "5 min" for dates.
+        origin: The time of step 0, at which the start is known; without it that is the step
+            before a person's first row.
+        zone: The place of dates that name no zone.
+        open: How many slots a live row may come late: so long its slot is held open, and rows
+            are answered in order of time. Rows of a file are always answered in that order.
     """
 
     step: int | str = 1
     origin: int | str | None = None
     zone: str | None = None
+    open: int = 0
 
     def __post_init__(self) -> None:
         if isinstance(self.step, bool) or (isinstance(self.step, int) and self.step < 1):
             raise ArgumentError(f"step must be at least 1, got {self.step!r}")
         if isinstance(self.step, str):
             _seconds(self.step)
+        if isinstance(self.open, bool) or not isinstance(self.open, int) or self.open < 0:
+            raise ArgumentError(f"open must be a whole number from 0, got {self.open!r}")
         if self.zone is not None:
             try:
                 ZoneInfo(self.zone)
@@ -68,6 +76,39 @@ class Clock:
     def first_slot(self) -> int | None:
         """The slot of step 0, if the scenario fixes it."""
         return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
+
+    @property
+    def law(self) -> str:
+        """The part of the clock that answers follow: how long a step is."""
+        if isinstance(self.step, str):
+            return f"{_seconds(self.step)} s"
+        return "" if self.step == 1 else str(self.step)
+
+    def slot_of(self, time: object) -> int:
+        """The slot that a time falls in; for many times of one file use `Slots`.
+
+        Args:
+            time: A whole number, or an ISO 8601 date.
+        """
+        try:
+            return Slots(self, "").of(time, 0)
+        except DataError as fault:
+            raise ArgumentError(str(fault).partition(": ")[2]) from None
+
+    def time_of(self, slot: int) -> int | str:
+        """The time at which a slot begins, as files have it; dates are in UTC.
+
+        Args:
+            slot: The slot's number.
+
+        >>> clock = Clock("5 min")
+        >>> clock.time_of(clock.slot_of("2024-05-01T10:07:02.125Z"))
+        '2024-05-01T10:05:00Z'
+        """
+        if isinstance(self.step, int):
+            return slot * self.step
+        moment = _EPOCH + timedelta(seconds=slot * _seconds(self.step))
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _seconds(duration: str) -> int:

@@ -134,6 +134,20 @@ class States:
         texts = {column: tuple(cells) for column, cells in columns.items()}
         return cls(tuple(labels), numbers, texts, name)
 
+    def read_edges(self, path: str | Path) -> tuple[tuple[str, str], ...]:
+        """The pairs of labels of a CSV file with a header of two columns."""
+        name = Path(path).name
+        rows = list(csv.reader(io.StringIO(read_text(path))))
+        edges = []
+        for line, row in enumerate(rows[1:], start=2):
+            if not row:
+                continue
+            pair = tuple(cell.strip() for cell in row)
+            if len(pair) != 2 or not all(label in self._numbers_of for label in pair):
+                raise DataError(f"{name}:{line}: row must be two labels of {self.source}")
+            edges.append((pair[0], pair[1]))
+        return tuple(edges)
+
     def write(self, path: str | Path) -> None:
         """The table as a CSV file that `read` reads back."""
         values = [[repr(float(value)) for value in column] for column in self.numbers.values()]

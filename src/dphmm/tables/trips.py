@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dphmm.errors import DataError, require
+from dphmm.release.moment import LONGEST_NAME
 from dphmm.tables.clock import Clock, Slots
+from dphmm.tables.frames import as_polars, is_table
 from dphmm.tables.states import States
 
-__all__ = ["Row", "open_lines", "read_records", "read_trips"]
+__all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips"]
 
 Record: TypeAlias = tuple[int, Mapping[str, Any]]
 
@@ -48,7 +50,7 @@ class Row:
 
 
 def read_trips(
-    source: str | Path | Iterable[str],
+    source: Any,
     states: States,
     clock: Clock,
     *,
@@ -57,43 +59,38 @@ def read_trips(
     file: str | None = None,
     together: int = 1,
 ) -> Iterator[Row]:
-    """The rows of a file or of lines, one at a time; each person's times must increase.
+    """The rows of a file, a table or of lines, one at a time, in the order that they have.
 
     `columns` says what a column is called if not by its usual name; `person` is whose rows
     they are if no column says so. Coordinates are looked up for so many rows `together`;
     with one, a row comes back before the next is read.
     """
-    name = file or (Path(source).name if isinstance(source, (str, Path)) else "standard input")
+    name = file or (Path(source).name if isinstance(source, (str, Path)) else "trips")
     slots = Slots(clock, name)
-    latest: dict[str, int] = {}
     found: dict[str, str] | None = None
     waiting: list[tuple[int, str, str, int]] = []
     places: list[Place] = []
+    count = 0
     for line, record in read_records(source, name):
         if found is None:
-            found = _columns(name, line, record, states, columns, person)
+            found = find_columns(name, line, record, states, columns, person)
             continue
         who = person if "person" not in found else _text(record.get(found["person"]))
         if not who:
             raise DataError(f"{name}:{line}: person must be given, got an empty field")
-        if not _is_text(who):
-            raise DataError(f"{name}:{line}: person must be text, got half a character")
-        time = record.get(found["time"])
-        slot = slots.of(time, line)
-        if slot <= latest.get(who, slot - 1):
-            problem = "repeated" if slot == latest[who] else "out of order"
+        if len(who) > LONGEST_NAME or not who.isprintable():
             raise DataError(
-                f"{name}:{line}: time must be a later step than the person's row before, "
-                f"got one {problem}"
+                f"{name}:{line}: person must be 1 to {LONGEST_NAME} printable characters"
             )
-        latest[who] = slot
-        waiting.append((line, who, str(time).strip(), slot))
+        time = record.get(found["time"])
+        waiting.append((line, who, str(time).strip(), slots.of(time, line)))
         places.append(_place(name, line, record, found, states))
+        count += 1
         if len(waiting) >= together:
             yield from _located(waiting, places, states)
             waiting, places = [], []
     yield from _located(waiting, places, states)
-    if not latest:
+    if not count:
         raise DataError(f"{name}: file must hold at least one row, got none")
 
 
@@ -118,8 +115,14 @@ def open_lines(path: str | Path) -> Iterator[str]:
         raise DataError(f"{name}: file must be readable, got: {fault.strerror}") from None
 
 
-def read_records(source: str | Path | Iterable[str], name: str) -> Iterator[Record]:
-    """The line and the fields of every row; the first record is the header, without values."""
+def read_records(source: Any, name: str) -> Iterator[Record]:
+    """The line and the fields of every row; the first record is the header, without values.
+
+    The source is a path, lines of text, or a Polars, pandas or Arrow table.
+    """
+    if is_table(source):
+        yield from _table_records(as_polars(source))
+        return
     if isinstance(source, (str, Path)):
         if Path(source).suffix.lower() == ".parquet":
             yield from _parquet(Path(source), name)
@@ -195,6 +198,10 @@ def _parquet(path: Path, name: str) -> Iterator[Record]:
         table = polars.read_parquet(path)
     except (polars.exceptions.PolarsError, OSError, ValueError):
         raise DataError(f"{name}: file must be a readable Parquet file, got another") from None
+    yield from _table_records(table)
+
+
+def _table_records(table: Any) -> Iterator[Record]:
     yield 1, dict.fromkeys(table.columns)
     for number, record in enumerate(table.iter_rows(named=True), start=1):
         yield number, {key: _plain(value) for key, value in record.items()}
@@ -204,7 +211,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _columns(
+def find_columns(
     name: str,
     line: int,
     header: Mapping[str, Any],
@@ -238,15 +245,6 @@ def _columns(
 
 def _text(value: Any) -> str:
     return "" if value is None else str(value).strip()
-
-
-def _is_text(value: str) -> bool:
-    """Whether a file can hold it: JSON can name half of a character."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _place(

@@ -1,0 +1,136 @@
+"""A book that is gone with the program: for notebooks, experiments and tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from fractions import Fraction
+
+from dphmm.cost.ledger import Totals
+from dphmm.release.admission import Place
+from dphmm.release.answers import Answers
+from dphmm.release.book import KeyInUse, MovedError
+from dphmm.release.moment import Line
+from dphmm.release.said import Record
+from dphmm.release.standing import Standing
+
+__all__ = ["MemoryBook"]
+
+
+class MemoryBook:
+    """Answers and standings in memory; safe to share between threads.
+
+    >>> MemoryBook().key() is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self._standings: dict[Line, Standing] = {}
+        self._records: dict[Line, dict[int, Record]] = {}
+        self._spent: dict[tuple[str, str], Totals] = {}
+        self._versions: dict[tuple[str, str], int] = {}
+        self._key: KeyInUse | None = None
+        self._guard = threading.RLock()
+
+    @property
+    def people(self) -> tuple[tuple[str, str], ...]:
+        """Client and name of everybody about whom something was said, in order."""
+        return tuple(self._spent)
+
+    def records(self, client: str, person: str) -> list[Record]:
+        """Everything that was said about somebody, in order of time."""
+        found = (
+            record
+            for line, said in self._records.items()
+            if line[:2] == (client, person)
+            for record in said.values()
+        )
+        return sorted(found, key=lambda record: record.time)
+
+    def places(self, lines: Sequence[Line]) -> list[Place]:
+        """See `Book`."""
+        with self._guard:
+            return [self._place(line) for line in lines]
+
+    def _place(self, line: Line) -> Place:
+        person, said = line[:2], self._records.get(line, {})
+        standing = self._standings.get(line)
+        latest = None if standing is None else standing.time
+        if said:
+            latest = max(next(reversed(said)), latest or next(reversed(said)))
+        return Place(
+            standing=standing,
+            latest=latest,
+            answered=said,
+            spent=Fraction(self._spent[person].of(0)) if person in self._spent else Fraction(0),
+            opens=self._key.first if self._key is not None and self._key.rotated else None,
+            known=person in self._spent,
+            version=self._versions.get(person, 0),
+        )
+
+    def unsaid(self, line: Line, after: int) -> Sequence[Record]:
+        """See `Book`."""
+        said = self._records.get(line, {})
+        if not said or next(reversed(said)) <= after:
+            return ()
+        return [record for time, record in said.items() if time > after]
+
+    def answers(self, line: Line) -> list[Record]:
+        """See `Book`."""
+        return list(self._records.get(line, {}).values())
+
+    def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
+        """See `Book`."""
+        said = self._records.get(line, {})
+        return {time: said[time] for time in times}
+
+    def commit(
+        self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
+    ) -> None:
+        """See `Book`."""
+        with self._guard:
+            self._check(standings, places)
+            for table in answers:
+                for record in table.records():
+                    self._keep(record)
+            self._stand(standings)
+
+    def _check(self, standings: Sequence[Standing], places: Sequence[Place]) -> None:
+        moved = [
+            standing.line
+            for standing, place in zip(standings, places, strict=True)
+            if self._versions.get(standing.line[:2], 0) != place.version
+        ]
+        if moved:
+            raise MovedError(moved)
+
+    def _keep(self, record: Record) -> None:
+        person = record.line[:2]
+        self._records.setdefault(record.line, {})[record.time] = record
+        if person not in self._spent:
+            self._spent[person] = Totals([Fraction(0)])
+        self._spent[person].add([0], record.epsilon)
+
+    def _stand(self, standings: Sequence[Standing]) -> None:
+        for standing in standings:
+            person = standing.line[:2]
+            self._standings[standing.line] = standing
+            self._spent.setdefault(person, Totals([Fraction(0)]))
+            self._versions[person] = self._versions.get(person, 0) + 1
+
+    def adopt(self, standing: Standing) -> None:
+        """Let a line go on under another law, from where the standing says."""
+        with self._guard:
+            self._stand([standing])
+
+    def key(self) -> KeyInUse | None:
+        """See `Book`."""
+        return self._key
+
+    def use_key(self, key: KeyInUse) -> None:
+        """See `Book`."""
+        self._key = key
+
+    def latest(self) -> int | None:
+        """The last slot that was answered for anybody."""
+        return max((next(reversed(said)) for said in self._records.values() if said), default=None)

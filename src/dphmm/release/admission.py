@@ -1,0 +1,171 @@
+"""One rule for what may be answered, used by every route before anything is drawn.
+
+The rows of one person that come together are looked at in order of time, whatever order they
+came in. A slot is answered once: the first row for it decides, every other gets that answer
+again. What lies before the latest step is closed. A gap is carried by the belief step by step,
+so it has a longest length. And no limit is ever passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm._types import IntArray
+from dphmm.cost.ledger import Totals
+from dphmm.errors import ArgumentError, BudgetError, DphmmError
+from dphmm.release.standing import Standing
+
+__all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal"]
+
+LONGEST_GAP = 100_000
+"""Steps that may pass between two rows; the belief is carried through each of them."""
+
+LATEST = 2**53
+"""Slots beyond are refused: JSON and floats could not tell them apart."""
+
+
+class Verdict(IntEnum):
+    """What happens to a row."""
+
+    NEW = 0
+    """It is answered."""
+    REPEATED = 1
+    """Its slot was answered: the same answer again, whatever the row says now, at no price."""
+    LATE = 2
+    """Its slot is closed: it lies before the start, before a later answer, or before the key's."""
+    FAR = 3
+    """It lies too many steps after the row before."""
+    OVER = 4
+    """The limit does not allow its price."""
+    CHANGED = 5
+    """The book's answers follow another law, which nobody has adopted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a person is in a book, as far as admission needs to know.
+
+    Args:
+        standing: Where the line stands; None for somebody new.
+        latest: The last slot that was answered or passed; None for somebody new.
+        answered: The slots that were answered.
+        spent: The sum over everything said about the person, on every line.
+        limit: The person's own limit, beside the scenario's.
+        opens: No slot before this one may be answered now; None if any may.
+        known: Whether the book knows the person at all.
+        version: What the book compares when it commits.
+    """
+
+    standing: Standing | None = None
+    latest: int | None = None
+    answered: Container[int] = ()
+    spent: Fraction = Fraction(0)
+    limit: Fraction | None = None
+    opens: int | None = None
+    known: bool = False
+    version: int = 0
+
+
+def admit(
+    place: Place,
+    times: IntArray,
+    prices: Fraction | Sequence[Fraction],
+    *,
+    limit: Fraction | None = None,
+    origin: int | None = None,
+    law: bytes = b"",
+) -> IntArray:
+    """The verdict on each row of one person, in the order in which they came.
+
+    Args:
+        place: Where the person is.
+        times: The slots of the rows.
+        prices: One epsilon for all, or one for each.
+        limit: The scenario's limit on everything said about a person.
+        origin: The slot of step 0, which the first answer comes after; by default the slot
+            before the first row.
+        law: The law that new answers would follow.
+
+    >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Fraction(2)).tolist()
+    [0, 4, 4, 0]
+    """
+    limits = [given for given in (limit, place.limit) if given is not None]
+    least = min(limits, default=None)
+    latest = place.latest
+    if latest is None:
+        latest = origin if origin is not None else int(times.min()) - 1
+    if origin is not None:
+        latest = max(latest, origin)
+    opens = latest + 1 if place.opens is None else max(latest + 1, place.opens)
+    changed = place.standing is not None and bool(law) and place.standing.law != law
+    verdicts = np.zeros(len(times), dtype=np.int64)
+    totals = Totals([place.spent])
+    order = np.argsort(times, kind="stable")
+    # Nearly everybody's rows are all new; these lines run once for each person of a table.
+    if not changed and isinstance(prices, Fraction) and _is_plain(times[order], latest, opens):
+        if least is None or place.spent + len(times) * prices <= least:
+            return verdicts
+    taken: dict[int, int] = {}
+    for row in order.tolist():
+        time = int(times[row])
+        price = prices if isinstance(prices, Fraction) else prices[row]
+        if time in taken:
+            verdict = taken[time]
+            verdicts[row] = Verdict.REPEATED if verdict == Verdict.NEW else verdict
+            continue
+        verdict = Verdict.NEW
+        if time < opens:
+            verdict = Verdict.REPEATED if time in place.answered else Verdict.LATE
+        elif time - latest > LONGEST_GAP or time > LATEST:
+            verdict = Verdict.FAR
+        elif changed:
+            verdict = Verdict.CHANGED
+        elif least is not None and not totals.allow(price, least)[0]:
+            verdict = Verdict.OVER
+        else:
+            latest = time
+            totals.add([0], price)
+        verdicts[row] = taken[time] = verdict
+    return verdicts
+
+
+def _is_plain(ordered: IntArray, latest: int, opens: int) -> bool:
+    if not len(ordered) or ordered[0] < opens or ordered[-1] > LATEST:
+        return False
+    gaps = np.diff(ordered, prepend=latest)
+    return bool(gaps.min() > 0 and gaps.max() <= LONGEST_GAP)
+
+
+def refusal(
+    verdict: int, place: Place, requested: Fraction, limit: Fraction | None = None
+) -> DphmmError:
+    """Why a row gets no answer, as the error that every route raises.
+
+    `requested` is the price of the row and of those that were admitted with it.
+    """
+    if verdict == Verdict.OVER:
+        least = min(given for given in (limit, place.limit) if given is not None)
+        remaining = least - place.spent
+        return BudgetError(spent=place.spent, requested=requested, remaining=remaining)
+    return ArgumentError(_REASONS[Verdict(verdict)])
+
+
+_REASONS = {
+    Verdict.LATE: (
+        "time must come after the scenario's origin, after the answers already given for the "
+        "person, and not before the key's first slot"
+    ),
+    Verdict.FAR: (
+        f"time must be within {LONGEST_GAP} steps of the one before; check the scenario's time "
+        f"step and origin"
+    ),
+    Verdict.CHANGED: (
+        "scenario must be as it was when the person was last answered, got another model, policy "
+        "or query; continue under the new one with: dphmm ledger adopt"
+    ),
+}

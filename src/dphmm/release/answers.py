@@ -1,0 +1,124 @@
+"""Answers in columns, a row each: how many of them travel from the engine to a book."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm._types import FloatArray, IntArray, ObjectArray
+from dphmm.geometry.query import Query
+from dphmm.release.moment import Line
+from dphmm.release.said import Record, Release
+
+__all__ = ["Answers"]
+
+
+class Answers:
+    """Answers about one query, to be filled; everything in it may be shown to anybody.
+
+    Args:
+        query: What they answer.
+        law: The law that they follow.
+        people: Whose line each row is.
+        times: The slot of each row.
+        private: False when an experiment's generator drew the noise.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        law: bytes,
+        people: list[Line],
+        times: IntArray,
+        private: bool = True,
+    ) -> None:
+        rows = len(times)
+        self.query = query
+        self.law = law
+        self.lines = people
+        self.times = times
+        self.private = private
+        self.lattice: ObjectArray = np.zeros((rows, query.dimension), dtype=np.int64)
+        self.estimate: FloatArray = np.full((rows, query.dimension), np.nan)
+        self.epsilons: list[Fraction | None] = [None] * rows
+        """None where there is no answer."""
+        self.constrained: list[Fraction | float] = [Fraction(0)] * rows
+        self.statements: list[str] = [""] * rows
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def fill(
+        self,
+        rows: IntArray,
+        lattice: ObjectArray,
+        estimate: FloatArray,
+        epsilon: Fraction,
+        constrained: Fraction | float,
+        statement: str,
+    ) -> None:
+        """Write answers of one price and one statement into some rows."""
+        if lattice.dtype == object and self.lattice.dtype != object:
+            self.lattice = self.lattice.astype(object)
+        self.lattice[rows] = lattice
+        self.estimate[rows] = estimate
+        for row in rows.tolist():
+            self.epsilons[row] = epsilon
+            self.constrained[row] = constrained
+            self.statements[row] = statement
+
+    def copy(self, rows: IntArray, other: Answers, sources: IntArray) -> None:
+        """Take answers over from rows of another table, or from other rows of this one."""
+        if other.lattice.dtype == object and self.lattice.dtype != object:
+            self.lattice = self.lattice.astype(object)
+        self.lattice[rows] = other.lattice[sources]
+        self.estimate[rows] = other.estimate[sources]
+        for row, source in zip(rows.tolist(), sources.tolist(), strict=True):
+            self.epsilons[row] = other.epsilons[source]
+            self.constrained[row] = other.constrained[source]
+            self.statements[row] = other.statements[source]
+
+    def put(self, row: int, record: Record) -> None:
+        """Write what a book holds into a row."""
+        self.fill(
+            np.array([row]),
+            np.array(record.lattice),
+            np.array(record.estimate),
+            record.epsilon,
+            record.constrained,
+            record.statement,
+        )
+
+    def release(self, row: int) -> Release:
+        """One answer as a stream would have given it."""
+        epsilon = self.epsilons[row]
+        assert epsilon is not None
+        return Release(
+            time=int(self.times[row]),
+            answer=self.query.in_units(self.lattice[row]),
+            lattice=self.lattice[row],
+            estimate=self.estimate[row],
+            epsilon=epsilon,
+            statement=self.statements[row],
+            private=self.private,
+        )
+
+    def records(self) -> Iterator[Record]:
+        """The answers one by one, as books of rows keep them."""
+        law = self.law.hex()
+        points, means = self.lattice.tolist(), self.estimate.tolist()
+        for row, epsilon in enumerate(self.epsilons):
+            if epsilon is not None:
+                yield Record(
+                    self.lines[row],
+                    int(self.times[row]),
+                    law,
+                    epsilon,
+                    self.constrained[row],
+                    tuple(points[row]),
+                    tuple(means[row]),
+                    self.statements[row],
+                    self.private,
+                )

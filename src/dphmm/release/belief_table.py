@@ -1,0 +1,232 @@
+"""Many people's beliefs as columns of tables, moved together on all cores.
+
+People stand in blocks, a column each, and threads that hold no lock move a block at a time.
+Somebody whose belief leaves the range of plain floats, or whose hull is flat, is carried by
+the same code as a single stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+
+import numpy as np
+
+from dphmm import kernels
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm.chain.belief import Belief
+from dphmm.chain.markov import MarkovModel
+from dphmm.chain.stochastic import SAFE_PROBABILITY
+from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import Mechanism, lattice_vector
+from dphmm.release.advance import conditioned
+
+__all__ = ["BeliefTable"]
+
+BLOCK = 128
+"""People that one thread moves at a time; its scratch is two such blocks."""
+
+SAFE_MOVE = 1e-20
+"""With moves no rarer than this a safe probability stays above zero through a product."""
+
+SILENT = -1
+
+
+class BeliefTable:
+    """What is believed about each of many people.
+
+    Args:
+        beliefs: One for each person; the same object may stand for many.
+        query: What their answers are about.
+        threads: How many threads move them.
+    """
+
+    def __init__(self, beliefs: Sequence[Belief], query: Query, threads: int) -> None:
+        self._query = query
+        self._threads = threads
+        self._people = len(beliefs)
+        self._apart: dict[int, Belief] = {}
+        numbers: dict[bytes, int] = {}
+        named: dict[int, int] = {}
+        self._sets: list[Mask] = []
+        self._set_of = np.empty(len(beliefs), dtype=np.int64)
+        for person, belief in enumerate(beliefs):
+            number = named.get(id(belief))
+            if number is None:
+                name = belief.possible.tobytes()
+                number = named[id(belief)] = numbers.setdefault(name, len(self._sets))
+                if number == len(self._sets):
+                    self._sets.append(belief.possible)
+            self._set_of[person] = number
+            if not belief.is_plain:
+                self._apart[person] = belief
+        self._blocks = [
+            np.array([belief.probabilities for belief in beliefs[first : first + BLOCK]]).T.copy()
+            for first in range(0, len(beliefs), BLOCK)
+        ]
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the beliefs and the threads' scratch take."""
+        scratch = self._threads * 2 * BLOCK * self._query.n_states * 8
+        return sum(block.nbytes for block in self._blocks) + scratch
+
+    def belief(self, person: int) -> Belief:
+        """What is believed about one person now."""
+        if person in self._apart:
+            return self._apart[person]
+        return Belief(self._sets[self._set_of[person]], self._column(person).copy(), None)
+
+    def move_sets(self, model: MarkovModel) -> list[tuple[Mask, IntArray]]:
+        """Move the possible sets one step; gives each with the people it is true of."""
+        numbers: dict[bytes, int] = {}
+        moved: list[Mask] = []
+        target = np.empty(len(self._sets), dtype=np.int64)
+        for old, possible in enumerate(self._sets):
+            after = model.successors(possible)
+            name = after.tobytes()
+            if name not in numbers:
+                numbers[name] = len(moved)
+                moved.append(after)
+            target[old] = numbers[name]
+        self._sets_before, self._set_before = self._sets, self._set_of
+        self._sets, self._set_of = moved, target[self._set_of]
+        order = np.argsort(self._set_of, kind="stable")
+        bounds = np.searchsorted(self._set_of[order], np.arange(len(moved) + 1))
+        return [
+            (possible, order[start:end])
+            for possible, start, end in zip(moved, bounds[:-1], bounds[1:], strict=True)
+        ]
+
+    def move(
+        self,
+        model: MarkovModel,
+        noises: list[Mechanism],
+        noise_of: IntArray,
+        lattice: ObjectArray,
+    ) -> FloatArray:
+        """Move every belief after its set, and condition it on the answer; gives the means."""
+        means = np.zeros((self._people, self._query.dimension))
+        plainly = self._needs_care(model, noises, noise_of, lattice)
+
+        def move_block(block: int) -> list[int]:
+            return self._move_block(block, model, noises, noise_of, lattice, plainly, means)
+
+        blocks = range(len(self._blocks))
+        if self._threads == 1:
+            left = [move_block(block) for block in blocks]
+        else:
+            with ThreadPoolExecutor(self._threads) as pool:
+                left = list(pool.map(move_block, blocks))
+        for person in chain(np.flatnonzero(plainly).tolist(), *left):
+            prior = self._before(person).predict(model)
+            posterior, mean = prior, means[person]
+            if noise_of[person] != SILENT:
+                answer = lattice_vector(lattice[person])
+                posterior, mean = conditioned(prior, noises[noise_of[person]], answer)
+            means[person] = mean
+            self._keep(person, posterior)
+        return means
+
+    def _needs_care(
+        self,
+        model: MarkovModel,
+        noises: list[Mechanism],
+        noise_of: IntArray,
+        lattice: ObjectArray,
+    ) -> Mask:
+        """Who is moved as a single stream would be: rare moves, flat hulls, far answers."""
+        care = np.zeros(self._people, dtype=bool)
+        care[list(self._apart)] = True
+        if model.transition.data.min() < SAFE_MOVE:
+            care[:] = True
+        for number, noise in enumerate(noises):
+            far = (np.abs(lattice) > noise.furthest).any(axis=1)
+            care |= np.asarray(far, dtype=bool) & (noise_of == number)
+        return care
+
+    def _move_block(
+        self,
+        block: int,
+        model: MarkovModel,
+        noises: list[Mechanism],
+        noise_of: IntArray,
+        lattice: ObjectArray,
+        plainly: Mask,
+        means: FloatArray,
+    ) -> list[int]:
+        """Move the people of one block; gives those whose belief left the plain range."""
+        before = self._blocks[block]
+        first = block * BLOCK
+        people = np.arange(first, first + before.shape[1])
+        left: list[int] = []
+        moved = before
+        for number in np.unique(noise_of[people[~plainly[people]]]).tolist():
+            columns = np.flatnonzero((noise_of[people] == number) & ~plainly[people])
+            noise = None if number == SILENT else noises[number]
+            after, least, mean = _moved(model, before, noise, lattice[people], self._query.values)
+            safe = columns[least[columns] >= SAFE_PROBABILITY]
+            left += people[np.setdiff1d(columns, safe)].tolist()
+            means[people[safe]] = mean[:, safe].T
+            if len(safe) == len(people):
+                moved = after
+            else:
+                moved = before.copy() if moved is before else moved
+                moved[:, safe] = after[:, safe]
+        self._blocks[block] = moved
+        return left
+
+    def _column(self, person: int) -> FloatArray:
+        return self._blocks[person // BLOCK][:, person % BLOCK]
+
+    def _before(self, person: int) -> Belief:
+        """The belief before this step, of a person whose column was left as it was."""
+        if person in self._apart:
+            return self._apart[person]
+        possible = self._sets_before[self._set_before[person]]
+        return Belief(possible, self._column(person).copy(), None)
+
+    def _keep(self, person: int, posterior: Belief) -> None:
+        """Put a belief back: into its column if plain floats hold it, beside the table if not."""
+        self._apart.pop(person, None)
+        self._column(person)[:] = posterior.probabilities
+        if not posterior.is_plain:
+            self._apart[person] = posterior
+        if not np.array_equal(posterior.possible, self._sets[self._set_of[person]]):
+            self._sets.append(posterior.possible)
+            self._set_of[person] = len(self._sets) - 1
+
+
+def _moved(
+    model: MarkovModel,
+    before: FloatArray,
+    noise: Mechanism | None,
+    lattice: ObjectArray,
+    values: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A block of beliefs after one step and one answer each, their least weights and means."""
+    states, people = before.shape
+    normals, scale = np.zeros((0, lattice.shape[1])), np.zeros(0)
+    epsilon, columns = 0.0, np.zeros((lattice.shape[1], states))
+    if noise is not None and noise.facets is not None:
+        columns, normals, offsets = noise.facets
+        scale, epsilon = 1.0 / offsets, float(noise.epsilon)
+    incoming = model.incoming
+    after, logs = np.empty((2, states, people))
+    kernels.crowd.weigh(
+        incoming.indptr,
+        incoming.indices,
+        incoming.data,
+        before,
+        normals @ columns,
+        normals @ lattice.T.astype(np.float64),
+        scale,
+        epsilon,
+        after,
+        logs,
+    )
+    np.exp(logs, out=logs)
+    means = np.empty((lattice.shape[1], people))
+    least = kernels.crowd.settle(after, logs, values, means)
+    return after, least, means

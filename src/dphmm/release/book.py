@@ -1,0 +1,95 @@
+"""What a book is: where answers are written down before they leave.
+
+Four things keep them: memory, a file, a database, and the folder of a Spark run. Each says
+where people are, gives back what was said, and commits answers and standings together or not
+at all. A book has no rules of its own: those are in `admission`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dphmm.errors import ArgumentError, DphmmError
+from dphmm.noise.randomness import KeyedRandomness, Randomness
+from dphmm.release.admission import Place
+from dphmm.release.answers import Answers
+from dphmm.release.moment import Line
+from dphmm.release.said import Record
+from dphmm.release.standing import Standing
+
+__all__ = ["Book", "KeyInUse", "MovedError", "check_key", "fingerprint_of"]
+
+
+class MovedError(DphmmError):
+    """Somebody else answered the same people meanwhile; nothing was written."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        super().__init__(f"{len(lines)} people were answered by somebody else meanwhile")
+        self.lines = frozenset(lines)
+
+
+@dataclass(frozen=True)
+class KeyInUse:
+    """The key that a book's noise comes from, and since which slot.
+
+    Args:
+        fingerprint: The key's fingerprint; None for the operating system's noise.
+        first: The first slot that it served.
+        rotated: Whether another key came before, so that earlier slots are closed to this one.
+    """
+
+    fingerprint: str | None
+    first: int
+    rotated: bool = False
+
+
+class Book(Protocol):
+    """Where answers are written down.
+
+    A commit is durable when it returns, and everything in it is there or nothing is. `places`
+    are what the answers were drawn from: if one of them has changed meanwhile, `MovedError` names
+    its line and nothing is written.
+    """
+
+    def places(self, lines: Sequence[Line]) -> list[Place]:
+        """Where some people are now."""
+
+    def unsaid(self, line: Line, after: int) -> Sequence[Record]:
+        """The answers after a time that the line's standing does not know of, in order."""
+
+    def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
+        """What was said at some times."""
+
+    def answers(self, line: Line) -> Sequence[Record]:
+        """Everything that was said on a line, in order."""
+
+    def commit(
+        self,
+        answers: Sequence[Answers],
+        standings: Sequence[Standing],
+        places: Sequence[Place],
+    ) -> None:
+        """Write answers and where their people stand now; a place for each standing."""
+
+    def key(self) -> KeyInUse | None:
+        """The key that new answers must come from; None before the first answer."""
+
+    def use_key(self, key: KeyInUse) -> None:
+        """Write down which key serves from which slot."""
+
+
+def fingerprint_of(randomness: Randomness | None) -> str | None:
+    """What a book keeps of a source of noise."""
+    return randomness.fingerprint if isinstance(randomness, KeyedRandomness) else None
+
+
+def check_key(book: Book, randomness: Randomness | None) -> None:
+    """Refuse to go on with another key than the one that a book was written with."""
+    used = book.key()
+    if used is not None and used.fingerprint != fingerprint_of(randomness):
+        raise ArgumentError(
+            "key must be the one that this ledger's answers come from, got another or none; "
+            "to change it from the next slot on: dphmm ledger rotate"
+        )

@@ -1,0 +1,259 @@
+"""The one way to release: rows in, admission, noise, the book, and only then an answer out.
+
+Every route asks here: a scenario in memory, the command line with a file or a store, the
+service, Spark's workers. What may be answered is decided by `admission`, from where a book says
+that people are. Noise is drawn outside any transaction, for many people together where that is
+quicker. Answers and standings are committed together; if somebody else has answered one of the
+people meanwhile, what was drawn for them is thrown away unseen and they are asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm._types import IntArray
+from dphmm.errors import DphmmError, NotFoundError
+from dphmm.noise.randomness import Randomness, SecureRandomness
+from dphmm.release.admission import Place, Verdict, admit, refusal
+from dphmm.release.answers import Answers
+from dphmm.release.book import Book, KeyInUse, MovedError, check_key, fingerprint_of
+from dphmm.release.drawing import Work, draw
+from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.said import Release
+from dphmm.release.standing import Standing
+from dphmm.release.terms import Terms
+
+__all__ = ["Answered", "Ask", "judge", "release"]
+
+TOGETHER = 2**16
+"""Rows that share one commit."""
+
+LONG = 20_000
+"""Rows of one person that are drawn before they are committed."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ask:
+    """Rows to be answered under one scenario; it holds true states, so it is never printed.
+
+    Args:
+        terms: What the answers follow.
+        people: Whose each row is.
+        times: The slot of each row.
+        states: The true state of each row. Secret.
+        prices: The epsilon of each row, if not the terms' own.
+        client: Whose people they are, in a service.
+        create: Whether somebody whom the book does not know may be answered.
+    """
+
+    terms: Terms
+    people: Sequence[str]
+    times: IntArray
+    states: IntArray
+    prices: Sequence[Fraction] | None = None
+    client: str = ""
+    create: bool = True
+
+
+class Answered:
+    """What came of an ask, a row each; everything in it may be shown to anybody."""
+
+    def __init__(self, ask: Ask, private: bool = True) -> None:
+        lines = [Line(ask.client, person, ask.terms.query) for person in ask.people]
+        self.answers = Answers(ask.terms.plan.query, ask.terms.law, lines, ask.times, private)
+        self.verdicts = np.zeros(len(lines), dtype=np.int64)
+        self.faults: dict[int, DphmmError] = {}
+        """Why a row got no answer."""
+
+    def release(self, row: int) -> Release:
+        """The answer to a row, or its refusal raised."""
+        if row in self.faults:
+            raise self.faults[row]
+        return self.answers.release(row)
+
+    @property
+    def repeated(self) -> int:
+        """How many rows got an answer that was given before."""
+        return int((self.verdicts == Verdict.REPEATED).sum())
+
+
+@dataclass(eq=False)
+class _Part:
+    """Rows of one person in an ask, in order of time."""
+
+    number: int
+    """Which ask."""
+    line: Line
+    rows: IntArray
+    place: Place = field(default_factory=Place)
+    work: Work | None = None
+
+
+def judge(book: Book, ask: Ask, randomness: Randomness | None = None) -> Answered:
+    """The verdict on every row, and nothing drawn or written: what `release` would say."""
+    check_key(book, randomness)
+    judged = Answered(ask)
+    parts = list(_parts([ask], longest=len(ask.times)))
+    for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
+        part.place = place
+        _admit(ask, judged, part)
+    return judged
+
+
+def release(
+    book: Book,
+    asks: Sequence[Ask],
+    randomness: Randomness | None = None,
+    done: Callable[[int], object] = lambda rows: None,
+) -> list[Answered]:
+    """The answers to some asks, durable when this returns; a refusal stands in its row.
+
+    Args:
+        book: Where they are written down.
+        asks: The rows; those of one person are answered in order of time.
+        randomness: Where noise comes from; the operating system by default.
+        done: Hears how many more rows have their answer.
+    """
+    check_key(book, randomness)
+    source = SecureRandomness() if randomness is None else randomness
+    answered = [Answered(ask, source.private) for ask in asks]
+    waiting = list(_parts(asks, LONG))
+    while waiting:
+        now, later = _next(waiting)
+        try:
+            _answer(book, asks, answered, now, source)
+        except MovedError as moved:
+            # Nothing was written for anybody; those who did not move are simply asked again.
+            if not any(part.line in moved.lines for part in now):
+                raise
+            waiting = [*now, *later]
+            continue
+        done(sum(len(part.rows) for part in now))
+        waiting = later
+    return answered
+
+
+def _parts(asks: Sequence[Ask], longest: int) -> Iterator[_Part]:
+    """Everybody's rows in order of time, in pieces."""
+    for number, ask in enumerate(asks):
+        check_client(ask.client)
+        names: dict[str, int] = {}
+        owners = np.array([names.setdefault(name, len(names)) for name in ask.people])
+        order = np.lexsort((ask.times, owners)) if len(owners) else np.empty(0, dtype=np.int64)
+        bounds = np.searchsorted(owners[order], np.arange(len(names) + 1))
+        for person, name in enumerate(names):
+            line = Line(ask.client, check_name(name, "person"), ask.terms.query)
+            rows = order[bounds[person] : bounds[person + 1]]
+            for first in range(0, len(rows), longest):
+                yield _Part(number, line, rows[first : first + longest])
+
+
+def _next(waiting: list[_Part]) -> tuple[list[_Part], list[_Part]]:
+    """Parts that can share a commit: of different people, and not too many rows."""
+    now: list[_Part] = []
+    later: list[_Part] = []
+    taken: set[tuple[str, str]] = set()
+    rows = 0
+    for part in waiting:
+        person = part.line[:2]
+        if person in taken or rows >= TOGETHER:
+            later.append(part)
+        else:
+            now.append(part)
+            rows += len(part.rows)
+        # Also of those who wait: a person's parts keep their order.
+        taken.add(person)
+    return now, later
+
+
+def _answer(
+    book: Book,
+    asks: Sequence[Ask],
+    answered: Sequence[Answered],
+    parts: list[_Part],
+    source: Randomness,
+) -> None:
+    for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
+        part.place = place
+        part.work = _admit(asks[part.number], answered[part.number], part)
+    works = [part.work for part in parts if part.work is not None]
+    for work in works:
+        if work.place.standing is not None:
+            work.unsaid = book.unsaid(work.line, work.place.standing.time)
+    drawn = draw(works, source)
+    if works:
+        _bind_key(book, source, min(int(work.times[0]) for work in works))
+        book.commit(drawn, [_moved(work) for work in works], [work.place for work in works])
+    for part in parts:
+        _fill(book, answered[part.number], part)
+
+
+def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
+    """Judge one person's rows; gives those to be answered."""
+    terms, place, rows = ask.terms, part.place, part.rows
+    if not ask.create and not place.known:
+        missing = NotFoundError("person must be one of the book, got another")
+        answered.verdicts[rows] = Verdict.LATE
+        answered.faults.update(dict.fromkeys(rows.tolist(), missing))
+        return None
+    prices: Fraction | list[Fraction] = terms.epsilon
+    if ask.prices is not None:
+        prices = [ask.prices[row] for row in rows]
+    verdicts = admit(
+        place, ask.times[rows], prices, limit=terms.limit, origin=terms.origin, law=terms.law
+    )
+    answered.verdicts[rows] = verdicts
+    new = np.flatnonzero(verdicts == Verdict.NEW)
+    if verdicts.max() > Verdict.REPEATED:
+        requested = Fraction(0)
+        for row, verdict in zip(rows.tolist(), verdicts.tolist(), strict=True):
+            price = terms.epsilon if ask.prices is None else ask.prices[row]
+            requested += price if verdict in (Verdict.NEW, Verdict.OVER) else 0
+            if verdict > Verdict.REPEATED:
+                answered.faults[row] = refusal(verdict, place, requested, terms.limit)
+    if not len(new):
+        return None
+    kept = rows[new]
+    return Work(
+        terms=terms,
+        line=part.line,
+        place=place,
+        times=ask.times[kept],
+        states=ask.states[kept],
+        prices=None if ask.prices is None else [ask.prices[row] for row in kept],
+        rows=kept,
+    )
+
+
+def _fill(book: Book, answered: Answered, part: _Part) -> None:
+    """Give every row of a part its answer: a new one, or one that was given before."""
+    table, work = answered.answers, part.work
+    if work is not None:
+        assert work.answers is not None
+        table.copy(work.rows, work.answers, np.arange(*work.span))
+    again = part.rows[answered.verdicts[part.rows] == Verdict.REPEATED]
+    if not len(again):
+        return
+    new = {} if work is None else dict(zip(work.times.tolist(), work.rows.tolist(), strict=True))
+    times = table.times[again].tolist()
+    found = book.find(part.line, [time for time in times if time not in new])
+    for row, time in zip(again.tolist(), times, strict=True):
+        if time in new:
+            table.copy(np.array([row]), table, np.array([new[time]]))
+        else:
+            table.put(row, found[time])
+
+
+def _moved(work: Work) -> Standing:
+    assert work.standing is not None
+    return work.standing
+
+
+def _bind_key(book: Book, source: Randomness, first: int) -> None:
+    if book.key() is None:
+        book.use_key(KeyInUse(fingerprint_of(source), first))
+        check_key(book, source)

@@ -1,0 +1,122 @@
+"""What was said at one time, and what a history of it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dphmm._types import FloatArray, Mask, ObjectArray
+from dphmm.chain.belief import Belief
+from dphmm.chain.markov import Chain
+from dphmm.cost.charges import Charge
+from dphmm.cost.history import History
+from dphmm.geometry.exact import as_text
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.query import Query
+from dphmm.policy.plan import Protected
+from dphmm.release.moment import Line
+
+__all__ = ["Record", "Release", "Said", "history_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What was said at one time; every field may be shown to anybody.
+
+    Args:
+        time: The slot of the clock that it is about.
+        answer: The noisy answer, in the units of the query.
+        lattice: The same on the integer lattice: what the guarantee is about.
+        estimate: The mean of the posterior, computed from public knowledge: usually much closer.
+        epsilon: The price.
+        statement: What this release does and does not hide, in a sentence.
+        private: False when an experiment's generator drew the noise.
+    """
+
+    time: int
+    answer: FloatArray
+    lattice: ObjectArray
+    estimate: FloatArray
+    epsilon: Fraction
+    statement: str
+    private: bool = True
+
+    def _repr_html_(self) -> str:
+        answer, estimate = (", ".join(f"{x:.6g}" for x in v) for v in (self.answer, self.estimate))
+        return (
+            f"time {self.time}: <b>{answer}</b> (estimate {estimate}), epsilon "
+            f"{as_text(self.epsilon)}<br>{self.statement}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """One answer as it left: with the public rules it is all that an adversary needs."""
+
+    time: int
+    query: Query
+    epsilon: Fraction
+    lattice: ObjectArray
+    step: Protected
+    """What was possible then, and the noise that followed."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One answer as it left, and its price; every field may be shown to anybody.
+
+    Args:
+        line: Whose it is, and which question it answers.
+        time: The slot of the clock.
+        law: The law that it followed, in hexadecimal.
+        epsilon: The price.
+        constrained: The same for the worst pair of possible states.
+        lattice: The answer on the query's lattice.
+        estimate: The mean of the posterior, in the units of the query.
+        statement: What it does and does not hide.
+        private: False when an experiment's generator drew the noise.
+    """
+
+    line: Line
+    time: int
+    law: str
+    epsilon: Fraction
+    constrained: Fraction | float
+    lattice: tuple[int, ...]
+    estimate: tuple[float, ...]
+    statement: str
+    private: bool = True
+
+    def release(self, query: Query) -> Release:
+        """The record as a stream would have given it."""
+        lattice = np.array(self.lattice)
+        return Release(
+            time=self.time,
+            answer=query.in_units(lattice),
+            lattice=lattice,
+            estimate=np.array(self.estimate),
+            epsilon=self.epsilon,
+            statement=self.statement,
+            private=self.private,
+        )
+
+
+def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> History:
+    """What was said after a time, for accounting: the charges of every step until the last."""
+    steps = said[-1].time - time
+    charges: list[list[Charge]] = [[] for _ in range(steps)]
+    possible: list[Mask | None] = [None] * steps
+    # Equal steps share one charge, so that what depends on it is computed once.
+    made: dict[tuple[bytes, SensitivityHull, Fraction], Charge] = {}
+    for one in said:
+        place, step = one.time - time - 1, one.step
+        name = (step.query.digest, step.body, one.epsilon)
+        if name not in made:
+            made[name] = Charge(step.query, step.body, one.epsilon)
+        charges[place].append(made[name])
+        if possible[place] is None:
+            possible[place] = step.possible
+    return History(model, charges, start=start, possible=possible, time=time)

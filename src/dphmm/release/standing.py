@@ -1,0 +1,114 @@
+"""Where a person's releases stand: all that is needed to go on, and nothing that is secret.
+
+A `Stream` or a `Batch` is made from standings and gives them back; books keep them. As bytes a
+standing has a version and a checksum, so that a damaged one is refused and never used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf
+
+import numpy as np
+
+from dphmm.chain.belief import Belief
+from dphmm.errors import DataError
+from dphmm.release.moment import Line
+
+__all__ = ["Standing"]
+
+MAGIC = b"dphmm standing 1\n"
+CHECKSUM = 16
+_HEAD = struct.Struct("<I")
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Where one person's releases are; every field may be shown to anybody.
+
+    Args:
+        line: Whose releases, and which question they answer.
+        law: The fingerprint of everything public that shaped them.
+        began: The slot at which the start was known; the first release was a step later.
+        time: The slot of the latest step.
+        belief: What everybody can believe after it.
+        spent: The sum of every epsilon on this line.
+        constrained: The same for the worst pair of possible states (Theorem 6.3).
+        answered: The names of the questions that were answered at `time`.
+    """
+
+    line: Line
+    law: bytes
+    began: int
+    time: int
+    belief: Belief
+    spent: Fraction = Fraction(0)
+    constrained: Fraction | float = Fraction(0)
+    answered: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Standing({self.line.person!r}, time={self.time}, {float(self.spent):g} spent)"
+
+    def to_bytes(self) -> bytes:
+        """The standing as bytes; probabilities only of the possible states."""
+        possible, probabilities, wide = self.belief.arrays()
+        facts = {
+            "line": list(self.line),
+            "law": self.law.hex(),
+            "began": self.began,
+            "time": self.time,
+            "spent": str(self.spent),
+            "constrained": str(self.constrained),
+            "answered": list(self.answered),
+            "states": len(possible),
+            "wide": wide is not None,
+        }
+        head = json.dumps(facts).encode()
+        parts = [MAGIC, _HEAD.pack(len(head)), head, np.packbits(possible).tobytes()]
+        parts.append(probabilities[possible].astype("<f8").tobytes())
+        if wide is not None:
+            parts.append(wide[:, possible].astype("<f8").tobytes())
+        content = b"".join(parts)
+        return content + hashlib.blake2b(content, digest_size=CHECKSUM).digest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Standing:
+        """The standing of bytes that `to_bytes` made, the same to the last bit.
+
+        Args:
+            data: What `to_bytes` gave; anything else is refused.
+        """
+        content, check = data[:-CHECKSUM], data[-CHECKSUM:]
+        if not content.startswith(MAGIC):
+            raise DataError("standing must be one that this version of dphmm wrote, got another")
+        if hashlib.blake2b(content, digest_size=CHECKSUM).digest() != check:
+            raise DataError("standing must be as it was written, got damaged bytes")
+        (size,) = _HEAD.unpack_from(content, len(MAGIC))
+        head = len(MAGIC) + _HEAD.size
+        facts = json.loads(content[head : head + size])
+        states, at = facts["states"], head + size
+        mask = np.frombuffer(content, np.uint8, -(-states // 8), at)
+        possible = np.unpackbits(mask, count=states).astype(bool)
+        count, at = int(possible.sum()), at + len(mask)
+        probabilities = np.zeros(states)
+        probabilities[possible] = np.frombuffer(content, "<f8", count, at)
+        wide = None
+        if facts["wide"]:
+            wider = np.frombuffer(content, "<f8", 2 * count, at + 8 * count)
+            wide = np.stack([np.zeros(states), np.full(states, inf)])
+            wide[:, possible] = wider.reshape(2, -1)
+        cost = facts["constrained"]
+        return cls(
+            line=Line(*facts["line"]),
+            law=bytes.fromhex(facts["law"]),
+            began=facts["began"],
+            time=facts["time"],
+            belief=Belief(possible, probabilities, wide),
+            spent=Fraction(facts["spent"]),
+            constrained=inf if cost == "inf" else Fraction(cost),
+            answered=tuple(facts["answered"]),
+        )

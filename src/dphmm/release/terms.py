@@ -1,0 +1,87 @@
+"""What everybody's releases have in common: model, plan, start, price and limit, all public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from dphmm.chain.belief import Belief
+from dphmm.chain.markov import Chain
+from dphmm.cost.ledger import Ledger
+from dphmm.noise.randomness import Randomness
+from dphmm.policy.plan import Plan
+from dphmm.release.batch import Batch
+from dphmm.release.moment import Line, law_of
+from dphmm.release.standing import Standing
+from dphmm.release.stream import Stream
+
+__all__ = ["Terms"]
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The public side of releasing: what a scenario tells the engine.
+
+    Args:
+        model: How states follow each other.
+        plan: Who must look like whom, what is asked, which noise answers.
+        start: What is known before the first step.
+        epsilon: The price of a release.
+        limit: The most that may be spent on a person in all; None for no limit.
+        origin: The slot at which the start is known; None for the slot before the first row.
+        clock: How time is cut into steps, as a text for the law.
+    """
+
+    model: Chain
+    plan: Plan
+    start: Belief
+    epsilon: Fraction
+    limit: Fraction | None = None
+    origin: int | None = None
+    clock: str = ""
+
+    @property
+    def query(self) -> str:
+        """The name of the question."""
+        return self.plan.query.name
+
+    @cached_property
+    def law(self) -> bytes:
+        """The fingerprint of everything that shapes answers, epsilon apart."""
+        return law_of(self.model, self.plan, self.start, self.clock)
+
+    def begin(self, client: str, person: str, first: int) -> Standing:
+        """Where somebody new stands before a first row in a slot."""
+        began = first - 1 if self.origin is None else self.origin
+        return Standing(Line(client, person, self.query), self.law, began, began, self.start)
+
+    def stream(
+        self,
+        standing: Standing,
+        *,
+        ledger: Ledger | None = None,
+        randomness: Randomness | None = None,
+    ) -> Stream:
+        """One person's stream from where they stand."""
+        return Stream.resume(
+            standing,
+            self.model,
+            self.plan,
+            epsilon=self.epsilon,
+            start=self.start,
+            ledger=ledger,
+            randomness=randomness,
+            law=self.law,
+        )
+
+    def batch(self, standings: list[Standing], *, randomness: Randomness | None = None) -> Batch:
+        """Many people's streams from where they stand."""
+        return Batch.resume(
+            standings,
+            self.model,
+            self.plan,
+            epsilon=self.epsilon,
+            randomness=randomness,
+            law=self.law,
+        )

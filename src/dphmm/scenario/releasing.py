@@ -1,0 +1,213 @@
+"""A scenario's releases through a book: trips in, answers out, and streams that go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.books.memory import MemoryBook
+from dphmm.cost.ledger import Entry, Ledger
+from dphmm.errors import ArgumentError, DataError, DphmmError, require
+from dphmm.geometry.exact import as_text
+from dphmm.noise.randomness import Randomness
+from dphmm.release import engine
+from dphmm.release.answers import Answers
+from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
+from dphmm.release.engine import Answered, Ask
+from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.said import Release
+from dphmm.release.standing import Standing
+from dphmm.release.stream import Stream
+from dphmm.tables.frames import like
+from dphmm.tables.trips import Row, read_trips
+
+if TYPE_CHECKING:
+    from dphmm.scenario.scenario import Scenario
+
+__all__ = ["answer_columns", "answer_rows", "ask_rows", "hold_open", "open_stream", "release_trips"]
+
+TOGETHER = 4096
+"""Rows of a table whose coordinates are looked up together."""
+
+
+def ask_rows(scenario: Scenario, rows: list[Row], client: str = "") -> Ask:
+    """Rows of trips as the engine takes them."""
+    return Ask(
+        terms=scenario.terms,
+        people=[row.person for row in rows],
+        times=np.array([row.slot for row in rows], dtype=np.int64),
+        states=np.array([row.state for row in rows], dtype=np.int64),
+        client=client,
+    )
+
+
+def locate(fault: DphmmError, file: str, row: Row) -> DphmmError:
+    """The same fault with the row's place; it stays a refusal by the budget if it was one."""
+    if isinstance(fault, ArgumentError):
+        return DataError(f"{file}:{row.line}: {fault}")
+    fault.args = (f"{file}:{row.line}: {fault}",)
+    return fault
+
+
+def refuse_first(answered: Answered, rows: list[Row], file: str) -> None:
+    """Raise the first refusal, if there is one, with its place in the file."""
+    if answered.faults:
+        first = min(answered.faults)
+        raise locate(answered.faults[first], file, rows[first])
+
+
+def release_trips(
+    scenario: Scenario,
+    trips: Any,
+    book: Book | None,
+    client: str,
+    person: str | None,
+    columns: Mapping[str, str] | None,
+    randomness: Randomness | None,
+) -> Any:
+    """See `Scenario.release`."""
+    rows = list(
+        read_trips(
+            trips,
+            scenario.states,
+            scenario.settings.clock,
+            columns=columns,
+            person=person,
+            together=TOGETHER,
+        )
+    )
+    kept = MemoryBook() if book is None else book
+    file = Path(trips).name if isinstance(trips, (str, Path)) else "trips"
+    ask = ask_rows(scenario, rows, client)
+    refuse_first(engine.judge(kept, ask, randomness), rows, file)
+    (answered,) = engine.release(kept, [ask], randomness)
+    refuse_first(answered, rows, file)
+    polars = require("polars", "cli")
+    cells = [[*answer] for answer in answer_rows(scenario, answered)]
+    table = polars.DataFrame(cells, schema=answer_columns(scenario), orient="row")
+    return like(table, trips)
+
+
+def answer_columns(scenario: Scenario) -> list[str]:
+    """The columns of a table of answers."""
+    columns = scenario.columns
+    return ["person", "time", *columns, *(f"estimate_{name}" for name in columns), "epsilon"]
+
+
+def answer_rows(
+    scenario: Scenario, answered: Answered, times: list[str] | None = None
+) -> Iterator[list[Any]]:
+    """The cells of a table of answers: the time of each step, or those given instead."""
+    answers, clock = answered.answers, scenario.settings.clock
+    count = len(answers)
+    both = np.concatenate([answers.query.in_units(answers.lattice), answers.estimate])
+    places = scenario.in_places(both).tolist()
+    for row in range(count):
+        epsilon = answers.epsilons[row]
+        if epsilon is None:
+            continue
+        time = clock.time_of(int(answers.times[row])) if times is None else times[row]
+        yield [
+            answers.lines[row].person,
+            time,
+            *places[row],
+            *places[count + row],
+            as_text(epsilon),
+        ]
+
+
+def hold_open(rows: Iterable[Row], slots: int) -> Iterator[list[Row]]:
+    """Live rows in groups whose slots have closed: at once, or when a later row says so.
+
+    A slot is open until a row comes that is more than `slots` later, for the same person.
+    """
+    waiting: dict[str, list[Row]] = {}
+    for row in rows:
+        if not slots:
+            yield [row]
+            continue
+        held = waiting.setdefault(row.person, [])
+        held.append(row)
+        closed = max(other.slot for other in held) - slots
+        ready = [other for other in held if other.slot < closed]
+        if ready:
+            waiting[row.person] = [other for other in held if other.slot >= closed]
+            yield ready
+    for held in waiting.values():
+        if held:
+            yield held
+
+
+def open_stream(
+    scenario: Scenario,
+    book: Book,
+    client: str,
+    person: str,
+    time: int | None,
+    randomness: Randomness | None,
+) -> Stream:
+    """A stream that goes on where the book says, and writes every answer there first."""
+    check_key(book, randomness)
+    terms = scenario.terms
+    line = Line(check_client(client), check_name(person, "person"), terms.query)
+    (place,) = book.places([line])
+    least = min((x for x in (terms.limit, place.limit) if x is not None), default=None)
+    ledger = Ledger(least, spent=place.spent)
+    standing = place.standing
+    if standing is not None:
+        if standing.law != terms.law:
+            raise ArgumentError(
+                "scenario must be as it was when the person was last answered, got another; "
+                "continue under the new one with: dphmm ledger adopt"
+            )
+        stream = terms.stream(standing, ledger=ledger, randomness=randomness)
+        said = book.answers(line)
+        if all(record.law == standing.law.hex() for record in said):
+            # Nothing was adopted, so the whole history can be followed from its start.
+            start = terms.begin(client, person, standing.began + 1)
+            stream = terms.stream(start, ledger=ledger, randomness=randomness)
+            for record in said:
+                stream.skip(record.time - stream.time - 1)
+                stream.repeat(record.lattice, record.epsilon)
+            stream.skip(standing.time - stream.time)
+    else:
+        began = terms.origin if time is None else time
+        if began is None and randomness is not None and randomness.keyed:
+            raise ArgumentError("time must be given for somebody new when noise is keyed, got none")
+        began = began or 0
+        first = Standing(line, terms.law, began, began, terms.start)
+        stream = terms.stream(first, ledger=ledger, randomness=randomness)
+        stream.skip(max(0, (place.latest or began) - began))
+    stream._locate = scenario.state_of
+    stream._write = _Writer(book, stream, line)
+    return stream
+
+
+class _Writer:
+    """Writes a stream's answers to a book, each before it leaves."""
+
+    def __init__(self, book: Book, stream: Stream, line: Line) -> None:
+        self._book, self._stream, self._line = book, stream, line
+        (self._place,) = book.places([line])
+
+    def __call__(self, release: Release, entry: Entry, standing: Standing) -> None:
+        source = self._stream._randomness
+        if self._book.key() is None:
+            self._book.use_key(KeyInUse(fingerprint_of(source), release.time))
+        check_key(self._book, source)
+        name = Line(self._line.client, self._line.person, entry.query)
+        query = self._stream.query_named(entry.query)
+        table = Answers(query, standing.law, [name], np.array([release.time]), release.private)
+        table.fill(
+            np.array([0]),
+            release.lattice,
+            release.estimate,
+            release.epsilon,
+            entry.constrained,
+            release.statement,
+        )
+        self._book.commit([table], [standing], [self._place])
+        (self._place,) = self._book.places([self._line])

@@ -1,0 +1,38 @@
+"""Tables of other libraries, in and out: Polars, pandas and Arrow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dphmm.errors import ArgumentError, require
+
+__all__ = ["as_polars", "is_table", "like"]
+
+
+def is_table(source: object) -> bool:
+    """Whether something is a table of Polars, pandas or Arrow."""
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "iter_rows")
+
+
+def as_polars(table: Any) -> Any:
+    """The same table for Polars."""
+    polars = require("polars", "cli")
+    if isinstance(table, polars.DataFrame):
+        return table
+    if isinstance(table, polars.LazyFrame):
+        return table.collect()
+    try:
+        return polars.DataFrame(table)
+    except (TypeError, ValueError, polars.exceptions.PolarsError):
+        raise ArgumentError(
+            "trips must be a file or a table of Polars, pandas or Arrow, "
+            f"got {type(table).__name__}"
+        ) from None
+
+
+def like(table: Any, given: Any) -> Any:
+    """A Polars table as the kind of table that was given; a file gets Polars."""
+    kind = type(given).__module__.partition(".")[0]
+    if kind == "pandas":
+        return table.to_pandas()
+    return table.to_arrow() if kind == "pyarrow" else table
