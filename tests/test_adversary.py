@@ -30,6 +30,7 @@ from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
 from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.release.stream import Stream
 from tests import geometry, paper
@@ -138,7 +139,7 @@ def test_in_the_papers_clique_all_states_have_the_same_neighbours_and_the_attack
 def test_a_stream_uses_one_hull_whatever_the_true_state_is():
     hulls = []
     for state in (S4, S5, S6):
-        stream = Stream(MODEL, PATH, QUERY, epsilon=1, start=S6)
+        stream = Stream(MODEL, Plan(PATH, QUERY), epsilon=1, start=S6)
         stream.release(state)
         hulls.append(stream.hull)
     assert hulls[0] == hulls[1] == hulls[2]
@@ -191,7 +192,9 @@ def test_smoothing_and_the_true_model_help_and_a_wrong_model_hurts():
     policy = PolicyGraph.within_distance(query, 150)
     scores = {"true": [], "blind": []}
     for _ in range(60):
-        stream = Stream(walk, policy, query, epsilon=2, start=12, experiment_rng=rng)
+        stream = Stream(
+            walk, Plan(policy, query), epsilon=2, start=12, randomness=SeededRandomness(rng)
+        )
         truth = walk.sample(15, rng=rng, start=12)
         for state in truth:
             stream.release(int(state))
@@ -228,7 +231,9 @@ def test_tracks_are_traced_to_their_owners_more_often_than_by_chance():
     suspects = [(model, start) for model in models for start in starts]
     found, owners = [], []
     for owner, (model, start) in enumerate(suspects * 3):
-        stream = Stream(model, policy, query, epsilon=2, start=start, experiment_rng=rng)
+        stream = Stream(
+            model, Plan(policy, query), epsilon=2, start=start, randomness=SeededRandomness(rng)
+        )
         for state in model.sample(12, rng=rng, start=start):
             stream.release(int(state))
         found.append(suspect_probabilities(stream.observations(), suspects))

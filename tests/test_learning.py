@@ -148,9 +148,8 @@ def test_learning_from_releases_needs_no_states_and_costs_nothing() -> None:
     model = MarkovModel(paper.TRANSITION)
     streams = []
     for seed in range(6):
-        stream = scenario.stream(
-            f"person {seed}", ledger=Ledger(), experiment_rng=np.random.default_rng(seed)
-        )
+        randomness = SeededRandomness(np.random.default_rng(seed))
+        stream = scenario.stream(f"person {seed}", ledger=Ledger(), randomness=randomness)
         for state in model.sample(30, rng=np.random.default_rng(seed + 100), start=0):
             stream.release(int(state))
         streams.append(stream)

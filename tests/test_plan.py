@@ -137,7 +137,7 @@ def test_a_whole_graph_of_the_users_is_added_even_if_nobody_is_exposed():
 def test_another_query_keeps_the_rules():
     plan = Plan(POLICY, QUERY, mechanism="laplace", repair="nearest", full_rank=False)
     other = Query([[5 * i] for i in range(6)])
-    again = plan.for_query(other)
+    again = plan.replace(query=other)
     assert (again.mechanism, again.repair, again.full_rank) == ("laplace", "nearest", False)
     assert again.at(EXPOSING_S3).query is other
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -17,8 +16,8 @@ from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.noise.reference import reference_knorm
 from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
 from dphmm.policy.sensitivity import sensitivity_hull
-from dphmm.release.stream import Stream
 from tests import paper
 
 QUERY = Query(paper.VALUES)
@@ -99,14 +98,7 @@ def test_the_same_attack_finds_nothing_on_the_lattice():
 
 def test_a_stream_refuses_float_noise_and_says_why():
     with pytest.raises(ArgumentError, match="last bits of its floats tell linked states apart"):
-        Stream(
-            MarkovModel(paper.TRANSITION),
-            PolicyGraph.by_category(paper.CATEGORIES),
-            QUERY,
-            epsilon=1,
-            start=0,
-            mechanism="reference_knorm",
-        )
+        Plan(PolicyGraph.by_category(paper.CATEGORIES), QUERY, mechanism="reference_knorm")
 
 
 # Laws

@@ -9,6 +9,7 @@ DphmmError
 ├── ExposureError                a state would be exposed and nothing may be repaired
 ├── GeometryError                an exact check of a hull failed: nothing was released
 ├── StoreError                   the store cannot be read or written
+│   ├── MovedError               somebody else answered the same people meanwhile
 │   └── NotFoundError            the store holds no such person, stream or scenario
 ├── TooLargeError                an exact search was refused because it would not end
 └── MissingExtraError (ImportError)   an optional part is not installed
@@ -20,6 +21,7 @@ the truth, so every one of them can be shown to anybody.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
@@ -33,6 +35,7 @@ __all__ = [
     "ExposureError",
     "GeometryError",
     "MissingExtraError",
+    "MovedError",
     "NotFoundError",
     "ScenarioError",
     "StoreError",
@@ -80,6 +83,14 @@ class GeometryError(DphmmError):
 
 class StoreError(DphmmError):
     """The store cannot be read or written; what it holds is unchanged."""
+
+
+class MovedError(StoreError):
+    """Somebody else answered the same people meanwhile; nothing was written."""
+
+    def __init__(self, lines: Collection[object]) -> None:
+        super().__init__(f"{len(lines)} people were answered by somebody else meanwhile")
+        self.lines = frozenset(lines)
 
 
 class NotFoundError(StoreError):
