@@ -70,6 +70,10 @@ class Alternating(Chain):
     def n_states(self) -> int:
         return self.turns[0].n_states
 
+    @property
+    def digest(self) -> bytes:
+        return b"".join(model.digest for model in self.turns)
+
     def at(self, time: int) -> MarkovModel:
         return self.turns[time % 2]
 

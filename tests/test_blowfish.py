@@ -204,7 +204,9 @@ def test_wrong_arguments_are_refused_by_name() -> None:
         Blowfish(SECRETS, Query([0, 1]))
     with pytest.raises(ArgumentError, match=r"edges must name states 0\.\.5, got 6"):
         Blowfish(SECRETS, COUNTS, edges=[(0, 6)])
-    with pytest.raises(ArgumentError, match="boolean mask over 6 secrets"):
+    with pytest.raises(
+        ArgumentError, match="possible must be a mask over 6 states or their numbers"
+    ):
         Blowfish(SECRETS, COUNTS, possible=[True])
     with pytest.raises(ArgumentError, match="neighbors must be"):
         EXAMPLE.hull("all")  # type: ignore[arg-type]

@@ -328,7 +328,7 @@ def test_the_running_example_is_the_same_anywhere_on_the_lattice(offset):
         ),
         (
             lambda: sensitivity_hull(QUERY, POLICY, [True]),
-            r"possible must be a boolean mask over 6 states, got bool of shape \(1,\)",
+            r"possible must be a mask over 6 states or their numbers, got bool of shape \(1,\)",
         ),
         (
             lambda: sensitivity_hull(QUERY, POLICY, [False] * 6),

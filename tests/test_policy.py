@@ -191,11 +191,11 @@ def test_within_distance_counts_a_distance_equal_to_the_radius():
         (lambda: PolicyGraph.within_distance(Query([1, 2]), -1), "radius must not be negative"),
         (
             lambda: PolicyGraph(3).restricted_to([True, False]),
-            r"possible must be a boolean mask over 3 states, got bool of shape \(2,\)",
+            r"possible must be a mask over 3 states or their numbers, got bool of shape \(2,\)",
         ),
         (
             lambda: PolicyGraph(3).restricted_to([0, 1, 1]),
-            r"possible must be a boolean mask over 3 states, got int64 of shape \(3,\)",
+            "possible must name each state once, got one twice; a mask holds booleans",
         ),
         (
             lambda: PolicyGraph(3).restricted_to([False] * 3),

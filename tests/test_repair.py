@@ -407,7 +407,7 @@ def test_a_search_that_would_not_end_is_refused():
     ("policy", "possible", "message"),
     [
         (PolicyGraph(5), None, "policy must have the 6 states of the query, got 5"),
-        (POLICY, [True] * 5, "possible must be a boolean mask over 6 states"),
+        (POLICY, [True] * 5, "possible must be a mask over 6 states or their numbers"),
         (POLICY, [False] * 6, "possible must contain at least one state, got none"),
     ],
 )

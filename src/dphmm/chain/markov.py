@@ -33,6 +33,7 @@ from dphmm.chain.stochastic import (
     row_sums,
 )
 from dphmm.errors import ArgumentError
+from dphmm.geometry.states import possible_mask
 
 __all__ = ["Belief", "Chain", "Learned", "MarkovModel", "Observations", "Start"]
 
@@ -162,20 +163,16 @@ class MarkovModel(Chain):
         """The model itself: the same moves hold at every time."""
         return self
 
-    def successors(self, possible: Mask) -> Mask:
+    def successors(self, possible: ArrayLike) -> Mask:
         """The states that one possible move leads to from the possible ones.
 
         >>> MarkovModel([[0.0, 1.0], [1e-320, 1.0]]).successors(np.array([False, True]))
         array([ True,  True])
         """
-        possible = np.asarray(possible, dtype=bool)
-        if possible.shape != (self.n_states,):
-            raise ArgumentError(
-                f"possible must be a mask of {self.n_states} states, got shape {possible.shape}"
-            )
-        if possible.all():
+        mask = possible_mask(possible, self.n_states, empty=True)
+        if mask.all():
             return self._reachable
-        reached: Mask = self._incoming_pattern @ possible
+        reached: Mask = self._incoming_pattern @ mask
         return reached
 
     def stationary(self) -> Belief:

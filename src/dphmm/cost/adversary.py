@@ -22,9 +22,10 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import possible_mask
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import unprotected
 from dphmm.policy.sensitivity import sensitivity_hull
 

@@ -25,6 +25,7 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import possible_mask
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -90,12 +91,7 @@ class Blowfish:
         size = len(rows)
         if query.n_states != size:
             raise ArgumentError(f"query must answer for {size} secrets, got {query.n_states}")
-        allowed = np.ones(size, dtype=bool) if possible is None else np.asarray(possible)
-        if allowed.dtype != np.bool_ or allowed.shape != (size,):
-            raise ArgumentError(
-                f"possible must be a boolean mask over {size} secrets, "
-                f"got {allowed.dtype} of shape {allowed.shape}"
-            )
+        allowed = possible_mask(possible, size, empty=True)
         # The secrets' own graph is checked first: a number too large is not the null node.
         links = PolicyGraph(size, edges).links
         graph = PolicyGraph(size + 1, [(index(secret), size) for secret in null_edges])

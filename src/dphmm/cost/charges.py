@@ -16,7 +16,7 @@ from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import possible_mask
+from dphmm.geometry.states import possible_mask
 
 Loss: TypeAlias = Fraction | float
 """An exact fraction, or a float that is infinite or rounded up."""

@@ -19,7 +19,7 @@ from dphmm import kernels
 from dphmm._types import IntArray
 from dphmm.cost.charges import Charge, Loss, worst_of
 from dphmm.errors import ArgumentError, TooLargeError
-from dphmm.policy.graph import possible_mask
+from dphmm.geometry.states import possible_mask
 
 TIGHT_STATES = 3000
 """Values over all pairs of states are computed up to this many possible states."""

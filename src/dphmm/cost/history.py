@@ -17,7 +17,7 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import possible_mask
+from dphmm.geometry.states import possible_mask
 
 __all__ = ["History"]
 
@@ -166,7 +166,8 @@ class History:
 def _known(start: Start | Mask | None, n_states: int) -> Mask:
     if start is None:
         return np.ones(n_states, dtype=bool)
-    if isinstance(start, np.ndarray) and start.dtype == np.bool_:
+    # Booleans would pass for probabilities, and a mask of one state for certainty.
+    if not isinstance(start, Belief) and np.asarray(start).dtype == np.bool_:
         return possible_mask(start, n_states)
     return Belief.known(start, n_states).possible
 

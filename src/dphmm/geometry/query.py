@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import kernels
-from dphmm._types import FloatArray, IntArray, Mask
+from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError, CollapsedAnswersWarning
 from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.states import possible_mask, state_numbers
 
 __all__ = ["Query"]
 
@@ -112,10 +113,16 @@ class Query:
         """Lattice vectors in the units of the answers."""
         return np.asarray(lattice, dtype=np.float64) * float(self.step)
 
-    def nearest_states(self, states: ArrayLike, possible: Mask) -> IntArray:
-        """For each state the possible one with the nearest point; ties go to the lowest."""
-        candidates = np.flatnonzero(possible)
-        points, among = self.points[np.asarray(states, dtype=np.int64)], self.points[candidates]
+    def nearest_states(self, states: ArrayLike, possible: ArrayLike) -> IntArray:
+        """For each state the possible one with the nearest point; ties go to the lowest.
+
+        Args:
+            states: State numbers; they may be true states, and no message shows them.
+            possible: A mask over the states, or the numbers of the possible ones.
+        """
+        candidates = np.flatnonzero(possible_mask(possible, self.n_states))
+        wanted = state_numbers(states, self.n_states, "states", private=True)
+        points, among = self.points[wanted], self.points[candidates]
         if self.reach < 2**29:
             return candidates[kernels.distance.nearest_among(points, among)]
         wide = among.astype(object)

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, Mask, ObjectArray
+from dphmm._types import FloatArray, ObjectArray
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
 from dphmm.geometry.shapes import enlarged
+from dphmm.geometry.states import possible_mask
 from dphmm.noise.cones import MAX_SUMMED, fan_of
 from dphmm.noise.randomness import Randomness, SecureRandomness
 
@@ -79,7 +80,7 @@ class Mechanism:
         state: int,
         randomness: Randomness | None = None,
         context: tuple[bytes, ...] = (),
-        possible: Mask | None = None,
+        possible: ArrayLike | None = None,
     ) -> ObjectArray:
         """The lattice answer for a state: this is where a true state meets noise.
 
@@ -87,7 +88,7 @@ class Mechanism:
         """
         if not 0 <= state < self.query.n_states:
             raise ArgumentError(f"state must be one of the {self.query.n_states} states")
-        if possible is not None and not possible[state]:
+        if possible is not None and not possible_mask(possible, self.query.n_states)[state]:
             (state,) = self.query.nearest_states([state], possible)
         source = SecureRandomness() if randomness is None else randomness
         fan = fan_of(self.body)

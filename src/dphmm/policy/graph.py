@@ -23,6 +23,7 @@ from dphmm._types import IntArray, Mask
 from dphmm.errors import ArgumentError, require
 from dphmm.geometry.exact import Exact, exact
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import possible_mask, state_numbers
 from dphmm.noise.randomness import encoded
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class PolicyGraph:
     ) -> None:
         if n_states < 1:
             raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
-        groups = [_states(group, n_states, "cliques") for group in cliques]
+        groups = [state_numbers(group, n_states, "cliques") for group in cliques]
         for group in groups:
             if len(np.unique(group)) != len(group):
                 raise ArgumentError("cliques must name each state once, got a repeated state")
@@ -162,7 +163,7 @@ class PolicyGraph:
 
     def neighbors(self, state: int) -> IntArray:
         """The states that must look like `state`, itself included (Definition 4.3)."""
-        (state,) = _states([state], self.n_states, "state")
+        (state,) = state_numbers([state], self.n_states, "state")
         found = [self.links[(self.links == state).any(axis=1)].ravel(), np.array([state])]
         clique_of = np.searchsorted(self.offsets, np.flatnonzero(self.members == state), "right")
         found += [self.members[self.offsets[c - 1] : self.offsets[c]] for c in clique_of]
@@ -242,50 +243,11 @@ class PolicyGraph:
         return policy
 
 
-def possible_mask(possible: ArrayLike | None, n_states: int) -> Mask:
-    """The boolean mask of the possible states; None means that all are.
-
-    Args:
-        possible: A mask over the states, or the numbers of the possible ones.
-        n_states: How many states there are.
-
-    >>> possible_mask([2, 0], 4).tolist()
-    [True, False, True, False]
-    """
-    if possible is None:
-        return np.ones(n_states, dtype=bool)
-    mask = np.asarray(possible)
-    if mask.dtype != np.bool_ and mask.ndim == 1 and np.issubdtype(mask.dtype, np.integer):
-        chosen = _states(mask, n_states, "possible")
-        mask = np.zeros(n_states, dtype=bool)
-        mask[chosen] = True
-    if mask.dtype != np.bool_ or mask.shape != (n_states,):
-        raise ArgumentError(
-            f"possible must be a mask over {n_states} states or their numbers, "
-            f"got {mask.dtype} of shape {mask.shape}"
-        )
-    if not mask.any():
-        raise ArgumentError("possible must contain at least one state, got none")
-    return mask
-
-
 _NO_EDGES: IntArray = np.empty((0, 2), dtype=np.int64)
 
 
-def _states(states: ArrayLike, n_states: int, name: str) -> IntArray:
-    array = np.asarray(states)
-    if array.size == 0:
-        return array.astype(np.int64)
-    if not np.issubdtype(array.dtype, np.integer):
-        raise ArgumentError(f"{name} must hold state numbers, got dtype {array.dtype}")
-    unknown = array[(array < 0) | (array >= n_states)]
-    if unknown.size:
-        raise ArgumentError(f"{name} must name states 0..{n_states - 1}, got {unknown.flat[0]}")
-    return array.astype(np.int64)
-
-
 def _checked_edges(edges: ArrayLike, n_states: int) -> IntArray:
-    rows = _states(edges, n_states, "edges")
+    rows = state_numbers(edges, n_states, "edges")
     if rows.size == 0:
         return _NO_EDGES.copy()
     if rows.ndim != 2 or rows.shape[1] != 2:

@@ -26,9 +26,10 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, exact
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import possible_mask
 from dphmm.noise.mechanism import Mechanism, body_for
 from dphmm.noise.randomness import encoded
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
 

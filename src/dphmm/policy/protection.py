@@ -15,7 +15,8 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import SAFE, exact_product, largest, row_labels
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.geometry.states import possible_mask
+from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 
 __all__ = ["degree_of_protection", "exposed", "is_protectable", "unprotected"]

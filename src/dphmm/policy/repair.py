@@ -31,7 +31,8 @@ from dphmm.errors import ArgumentError, ExposureError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import exact_product, largest, row_labels, span_transform
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.geometry.states import possible_mask
+from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import count_hidden
 from dphmm.policy.sensitivity import sensitivity_hull
 

@@ -16,7 +16,8 @@ from dphmm.geometry.boundary import planar_hull
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import exact_product, largest, span_transform
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.geometry.states import possible_mask
+from dphmm.policy.graph import PolicyGraph
 
 __all__ = ["sensitivity_hull"]
 
