@@ -131,5 +131,5 @@ def test_no_lattice_corner_is_much_better_than_the_one_found():
     for x in range(21):
         for y in range(21):
             vectors = np.concatenate([thin.lattice_vertices, [[x, y]]])
-            errors.append(SensitivityHull.spanned_by(vectors).mean_squared_error(1))
+            errors.append(SensitivityHull.from_lattice(vectors).mean_squared_error(1))
     assert found == min(errors)

@@ -44,7 +44,7 @@ TAKE_POSSIBLE = [
     lambda possible: QUERY.nearest_states([0, 1], possible).tolist(),
     lambda possible: (
         Mechanism(QUERY, HULL, CHARGE.epsilon)
-        .sample(0, KeyedRandomness(bytes(32)), possible=possible)
+        .sample_lattice(0, KeyedRandomness(bytes(32)), possible=possible)
         .tolist()
     ),
     lambda possible: constrained_epsilon(QUERY, HULL, 1, possible),

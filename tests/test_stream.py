@@ -470,7 +470,7 @@ def test_queries_at_one_time_compose_and_none_is_answered_twice():
     assert stream.ledger.spent_at(1) == Fraction(4, 3)
     assert stream.prior is first
     step = stream.plan.for_query(speed).at(first.possible)
-    likelihood = Mechanism(speed, step.body, Fraction(1, 3)).log_likelihood(release.lattice)
+    likelihood = Mechanism(speed, step.body, Fraction(1, 3)).lattice_log_likelihood(release.lattice)
     np.testing.assert_allclose(
         stream.posterior.probabilities,
         first.condition(likelihood).probabilities,
@@ -564,7 +564,7 @@ def test_smoothed_estimates_are_those_of_the_model_with_every_answer(delta):
     def row(release, prior, query):
         protect = stream._to_protect(prior)
         step = Plan(POLICY, query).at(protect)
-        seen = Mechanism(query, step.body, release.epsilon).log_likelihood(release.lattice)
+        seen = Mechanism(query, step.body, release.epsilon).lattice_log_likelihood(release.lattice)
         stand_ins = [
             s if protect[s] else int(query.nearest_states([s], protect)[0]) for s in range(6)
         ]
@@ -692,7 +692,7 @@ def test_no_error_names_the_true_state():
         lambda: large.release(PLANTED),
         lambda: large.release(PLANTED, epsilon=-1),
         lambda: large.release_also(PLANTED, large.query, epsilon=1),
-        lambda: Mechanism(QUERY, small.hull, Fraction(1)).sample(PLANTED),
+        lambda: Mechanism(QUERY, small.hull, Fraction(1)).sample_lattice(PLANTED),
     ]
     for attempt in tries:
         with pytest.raises(DphmmError) as caught:

@@ -98,6 +98,21 @@ class CollapsedAnswersWarning(UserWarning):
     """The lattice step gives several states with different answers the same point."""
 
 
+def expect(value: object, kind: type, argument: str) -> None:
+    """Refuse an argument of another type, which would only fail later and further in.
+
+    Args:
+        value: What was given.
+        kind: The class that it must be an instance of.
+        argument: What the message calls it.
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ArgumentError(
+            f"{argument} must be {article} {kind.__name__}, got {type(value).__name__}"
+        )
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional module, or say in one sentence which extra has it."""
     try:

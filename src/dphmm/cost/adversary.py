@@ -20,7 +20,7 @@ from dphmm.chain.markov import Belief, Chain, Observations, Start
 from dphmm.cost import Loss, constrained_epsilon
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
 from dphmm.noise.mechanism import Mechanism, lattice_vector
@@ -85,6 +85,7 @@ def guarantee_against(
     >>> less.case, less.epsilon, less.unprotected.tolist()
     ('I', Fraction(5, 3), [1, 5])
     """
+    check_body(body, query, "body")
     ours = possible_mask(possible, query.n_states)
     theirs = possible_mask(known, query.n_states)
     common = ours & theirs
@@ -116,7 +117,7 @@ def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
     belief = Belief.known(prior, mechanism.query.n_states)
     gains = np.ones(mechanism.query.n_states)
     for state in np.flatnonzero(belief.possible).tolist():
-        likelihood = np.exp(mechanism.log_likelihood(mechanism.query.points[state]))
+        likelihood = np.exp(mechanism.lattice_log_likelihood(mechanism.query.points[state]))
         gains[state] = 1 / float(belief.probabilities @ likelihood)
     return gains
 
@@ -332,18 +333,20 @@ class LocalRelease:
         cls, query: Query, body: SensitivityHull, epsilon: Exact, possible: ArrayLike
     ) -> LocalRelease:
         """One hull for all: what a `Stream` does."""
+        check_body(body, query, "body")
         mask = possible_mask(possible, query.n_states)
         return cls(query, as_epsilon(epsilon), dict.fromkeys(np.flatnonzero(mask).tolist(), body))
 
-    def sample(self, state: int, randomness: Randomness | None = None) -> ObjectArray:
+    def sample_lattice(self, state: int, randomness: Randomness | None = None) -> ObjectArray:
         """A lattice answer, with the noise that the true state asks for."""
-        return Mechanism(self.query, self.hulls[state], self.epsilon).sample(state, randomness)
+        noise = Mechanism(self.query, self.hulls[state], self.epsilon)
+        return noise.sample_lattice(state, randomness)
 
-    def candidates(self, answer: ArrayLike) -> list[int]:
+    def lattice_candidates(self, lattice: ArrayLike) -> list[int]:
         """The states that could have given an answer: those whose own span it lies in."""
-        lattice = lattice_vector(answer)
+        answer = lattice_vector(lattice)
         return [
             state
             for state, hull in self.hulls.items()
-            if hull.lattice_norm(lattice - self.query.points[state]) < inf
+            if hull.lattice_norm(answer - self.query.points[state]) < inf
         ]

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, ObjectArray
-from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
@@ -35,11 +34,7 @@ class Charge:
     epsilon: Fraction
 
     def __init__(self, query: Query, hull: SensitivityHull, epsilon: Exact) -> None:
-        if hull.dimension != query.dimension or hull.step != query.step:
-            raise ArgumentError(
-                f"hull must live on the query's lattice ({query.dimension} dimensions, "
-                f"step {query.step}), got {hull.dimension} dimensions, step {hull.step}"
-            )
+        check_body(hull, query)
         share = as_epsilon(epsilon)
         for name, value in (("query", query), ("hull", hull), ("epsilon", share)):
             object.__setattr__(self, name, value)

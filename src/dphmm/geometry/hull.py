@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.boundary import Boundary, boundary
-from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.lattice import SAFE, determinant, exact_product, largest, span_transform
+from dphmm.geometry.query import Query
 
-__all__ = ["SensitivityHull"]
+__all__ = ["SensitivityHull", "check_body"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,21 +49,53 @@ class SensitivityHull:
     """The boundary in the coordinates of the span."""
 
     @classmethod
-    def spanned_by(cls, vectors: ObjectArray, step: Exact = 1) -> SensitivityHull:
-        """The hull of some lattice vectors and their negatives; none or zeros give rank 0."""
-        rank, transform = span_transform(vectors)
-        inside = exact_product(vectors, transform[:, :rank])
-        return cls(exact(step), rank, transform, boundary(inside))
+    def from_vertices(cls, vertices: ArrayLike, step: Exact = 1) -> SensitivityHull:
+        """The hull of vectors in the units of the query, and of their negatives.
+
+        Args:
+            vertices: The vectors, in the units of the query, each entry a multiple of the step.
+            step: The lattice's spacing in the units of the query: `query.step`.
+
+        >>> SensitivityHull.from_vertices([[4, 2]], step=2).lattice_vertices.tolist()
+        [[-2, -1], [2, 1]]
+        """
+        spacing = as_epsilon(step, "step")
+        rows = np.atleast_2d(np.array(vertices, dtype=object))
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise ArgumentError(f"vertices must be vectors, got an array of shape {rows.shape}")
+        vectors = [[exact(entry, "vertices") / spacing for entry in row] for row in rows]
+        for vector in vectors:
+            if any(entry.denominator != 1 for entry in vector):
+                got = ", ".join(as_text(entry * spacing) for entry in vector)
+                raise ArgumentError(
+                    f"vertices must be in the units of the query and on its lattice of step "
+                    f"{as_text(spacing)}, got [{got}]; from_lattice takes whole steps"
+                )
+        return cls.from_lattice(np.array([[int(x) for x in v] for v in vectors], object), spacing)
 
     @classmethod
-    def from_vertices(cls, vertices: ArrayLike, step: Exact = 1) -> SensitivityHull:
-        """The hull of vectors in the units of the query, given by hand with their lattice."""
-        rows = np.array(vertices, dtype=object)
-        vectors = [_lattice_vector(row, exact(step)) for row in np.atleast_2d(rows)]
-        for row, vector in zip(np.atleast_2d(rows).tolist(), vectors, strict=True):
-            if any(entry.denominator != 1 for entry in vector):
-                raise ArgumentError(f"vertices must be multiples of the step {step}, got {row!r}")
-        return cls.spanned_by(np.array([[int(x) for x in v] for v in vectors], object), step)
+    def from_lattice(cls, vectors: ObjectArray, step: Exact = 1) -> SensitivityHull:
+        """The hull of integer vectors on the lattice, and of their negatives.
+
+        None or zeros give a hull of rank 0.
+
+        Args:
+            vectors: (m, d) integers that count steps, such as differences of `query.points`.
+            step: The lattice's spacing in the units of the query: `query.step`.
+
+        >>> SensitivityHull.from_lattice(np.array([[4, 2]]), step=2).vertices.tolist()
+        [[-8.0, -4.0], [8.0, 4.0]]
+        """
+        whole = np.asarray(vectors)
+        if whole.ndim != 2 or not (whole.dtype.kind in "iu" or _are_integers(whole)):
+            raise ArgumentError(
+                f"vectors must be (m, d) integers that count steps of the lattice, "
+                f"got {whole.dtype} of shape {whole.shape}; "
+                f"from_vertices takes the units of the query"
+            )
+        rank, transform = span_transform(whole)
+        inside = exact_product(whole, transform[:, :rank])
+        return cls(as_epsilon(step, "step"), rank, transform, boundary(inside))
 
     @property
     def dimension(self) -> int:
@@ -76,8 +109,11 @@ class SensitivityHull:
 
     @property
     def vertices(self) -> FloatArray:
-        """The corners in the units of the query."""
-        return self.lattice_vertices.astype(np.float64) * float(self.step)
+        """The corners in the units of the query, each entry rounded once."""
+        # A product with float(step) would round twice, and 3 steps of 0.1 be no multiple of 0.1.
+        scaled = self.lattice_vertices.astype(object) * self.step.numerator
+        corners: FloatArray = (scaled / self.step.denominator).astype(np.float64)
+        return corners
 
     @cached_property
     def basis(self) -> ObjectArray:
@@ -127,21 +163,21 @@ class SensitivityHull:
         >>> SensitivityHull.from_vertices([[2, 0]]).mean_squared_error(1)
         Fraction(8, 1)
         """
-        if exact(epsilon) <= 0:
-            raise ArgumentError(f"epsilon must be positive, got {epsilon!r}")
+        share = as_epsilon(epsilon)
         if self.rank == 0:
             return Fraction(0)
         cones = self.lattice_vertices.astype(object)[self.body.simplices]
         moments = (cones**2).sum(axis=(1, 2)) + (cones.sum(axis=1) ** 2).sum(axis=1)
         total = sum(m * d for m, d in zip(moments.tolist(), self.determinants, strict=True))
-        return Fraction(total, sum(self.determinants)) * self.step**2 / exact(epsilon) ** 2
+        return Fraction(total, sum(self.determinants)) * self.step**2 / share**2
 
     def norm(self, vector: ArrayLike) -> Fraction | float:
         """inf{r : v in rK} as an exact fraction, for one vector in the units of the query.
 
         Infinite outside the span. A float means the decimal that it prints as.
         """
-        rational = _lattice_vector(np.array(vector, dtype=object).ravel(), self.step)
+        entries = np.array(vector, dtype=object).ravel()
+        rational = [exact(entry, "vector") / self.step for entry in entries]
         if len(rational) != self.dimension:
             raise ArgumentError(f"vector must have {self.dimension} entries, got {len(rational)}")
         scale = np.lcm.reduce([entry.denominator for entry in rational], dtype=object)
@@ -191,7 +227,7 @@ class SensitivityHull:
             return None
         return extent, self.body.normals, self.body.offsets
 
-    def largest_norm(self, points: ObjectArray) -> Fraction | float:
+    def largest_lattice_norm(self, points: ObjectArray) -> Fraction | float:
         """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it."""
         moved = exact_product(points, self.transform)
         inside, outside = moved[:, : self.rank], moved[:, self.rank :]
@@ -205,7 +241,7 @@ class SensitivityHull:
     def l1_ball(self) -> SensitivityHull:
         """The cross-polytope of the l1 sensitivity, Laplace's body (Theorem 5.1)."""
         size = int(self.l1_sensitivity / self.step)
-        return self.spanned_by(size * np.eye(self.dimension, dtype=object), self.step)
+        return self.from_lattice(size * np.eye(self.dimension, dtype=object), self.step)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityHull):
@@ -234,8 +270,28 @@ class SensitivityHull:
         return self.rank * largest(self.body.normals) * largest(vectors) < SAFE
 
 
-def _lattice_vector(vector: ObjectArray, step: Fraction) -> list[Fraction]:
-    return [exact(entry) / step for entry in vector]
+def check_body(body: SensitivityHull, query: Query, argument: str = "hull") -> None:
+    """Refuse a body that does not live on a query's lattice, or that is none.
+
+    Args:
+        body: The body of some noise.
+        query: The query that the noise is for.
+        argument: What a message calls the body.
+    """
+    expect(query, Query, "query")
+    expect(body, SensitivityHull, argument)
+    if body.dimension != query.dimension or body.step != query.step:
+        raise ArgumentError(
+            f"{argument} must live on the query's lattice ({query.dimension} dimensions, "
+            f"step {as_text(query.step)}), got {body.dimension} dimensions, "
+            f"step {as_text(body.step)}"
+        )
+
+
+def _are_integers(vectors: ObjectArray) -> bool:
+    return vectors.dtype == object and all(
+        isinstance(entry, int | np.integer) for entry in vectors.flat
+    )
 
 
 def _minor(rows: list[list[int]], row: int, column: int) -> list[list[int]]:

@@ -101,4 +101,4 @@ def _joined(hull: SensitivityHull, corner: Corner) -> SensitivityHull:
     if hull.lattice_contains(vector)[0]:
         return hull
     vectors = np.concatenate([hull.lattice_vertices.astype(object), vector])
-    return SensitivityHull.spanned_by(vectors, hull.step)
+    return SensitivityHull.from_lattice(vectors, hull.step)

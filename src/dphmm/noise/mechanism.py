@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, ObjectArray
 from dphmm.errors import ArgumentError
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
 from dphmm.geometry.shapes import enlarged
@@ -60,13 +61,13 @@ def body_for(
     return bodies[mechanism]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Mechanism:
     """K-norm noise for one query, one body and one epsilon.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
-    >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1, -1], [4, 1]]), Fraction(1))
-    >>> answer = mechanism.sample(1)
+    >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1, -1], [4, 1]]), 1)
+    >>> answer = mechanism.sample_lattice(1)
     >>> answer.dtype, answer.shape
     (dtype('int64'), (2,))
     """
@@ -75,7 +76,13 @@ class Mechanism:
     body: SensitivityHull
     epsilon: Fraction
 
-    def sample(
+    def __init__(self, query: Query, body: SensitivityHull, epsilon: Exact) -> None:
+        check_body(body, query, "body")
+        share = as_epsilon(epsilon)
+        for name, value in (("query", query), ("body", body), ("epsilon", share)):
+            object.__setattr__(self, name, value)
+
+    def sample_lattice(
         self,
         state: int,
         randomness: Randomness | None = None,
@@ -96,7 +103,7 @@ class Mechanism:
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[state].astype(noise.dtype) + noise)
 
-    def sample_many(
+    def sample_lattice_many(
         self, state: int, size: int, randomness: Randomness | None = None
     ) -> ObjectArray:
         """Independent lattice answers for one state, drawn on all cores: (size, d).
@@ -105,8 +112,8 @@ class Mechanism:
         those of `sample` with the numbers 0, 1, 2, ... as contexts.
 
         >>> query = Query([[0], [3]])
-        >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[3]]), Fraction(1))
-        >>> mechanism.sample_many(1, 1000).shape
+        >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[3]]), 1)
+        >>> mechanism.sample_lattice_many(1, 1000).shape
         (1000, 1)
         """
         if not 0 <= state < self.query.n_states:
@@ -128,12 +135,12 @@ class Mechanism:
         """All that decides the distribution of an answer, for keyed noise."""
         return (self.query.digest, self.body.digest, str(self.epsilon).encode())
 
-    def log_likelihood(self, answer: ArrayLike) -> FloatArray:
+    def lattice_log_likelihood(self, lattice: ArrayLike) -> FloatArray:
         """-epsilon ||z - f(s)||_K for every state: its log-probability but for one constant.
 
         Minus infinity exactly where the answer lies outside the state's span.
         """
-        norms = self.body.lattice_norms(lattice_vector(answer) - self.query.points)
+        norms = self.body.lattice_norms(lattice_vector(lattice) - self.query.points)
         return np.multiply(norms, -float(self.epsilon), out=norms)
 
     @cached_property
@@ -156,9 +163,9 @@ class Mechanism:
             return -1
         return self.query.reach + REACH * largest(self.body.body.corners)
 
-    def log_probability(self, answer: ArrayLike) -> FloatArray:
-        """The logarithm of P(answer | s) for every state."""
-        return self.log_likelihood(answer) - self.log_normalizer
+    def lattice_log_probability(self, lattice: ArrayLike) -> FloatArray:
+        """The logarithm of P(lattice | s) for every state."""
+        return self.lattice_log_likelihood(lattice) - self.log_normalizer
 
     @cached_property
     def log_normalizer(self) -> float:
@@ -213,6 +220,9 @@ def lattice_vector(entries: ArrayLike) -> ObjectArray:
     if vector.dtype != np.int64:
         vector = np.array(entries, dtype=object)
         if not all(isinstance(entry, (int, np.integer)) for entry in vector.flat):
-            raise ArgumentError("answer must be integers on the query's lattice")
+            raise ArgumentError(
+                f"lattice must be integers that count steps, got {np.asarray(entries).dtype}; "
+                f"query.on_lattice makes them of answers"
+            )
     narrow = largest(vector) < LATTICE_LIMIT
     return vector.astype(np.int64 if narrow else object, copy=False)

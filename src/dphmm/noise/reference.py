@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, exact
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
 
 __all__ = ["reference_knorm"]
@@ -46,9 +46,9 @@ def reference_knorm(
     """
     if not isinstance(rng, np.random.Generator):
         raise ArgumentError(f"rng must be a numpy Generator, got {type(rng).__name__}")
-    price = exact(epsilon)
-    if price <= 0:
-        raise ArgumentError(f"epsilon must be positive, got {epsilon!r}")
+    price = as_epsilon(epsilon)
+    if isinstance(query, Query):
+        check_body(body, query, "body")
     answers = query.values if isinstance(query, Query) else np.asarray(query, dtype=np.float64)
     if answers.ndim != 2 or answers.shape[1] != body.dimension:
         raise ArgumentError(

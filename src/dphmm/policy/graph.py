@@ -87,7 +87,7 @@ class PolicyGraph:
 
         The Euclidean distance is compared exactly, between lattice points.
         """
-        reach = exact(radius) / query.step
+        reach = exact(radius, "radius") / query.step
         if reach < 0:
             raise ArgumentError(f"radius must not be negative, got {radius!r}")
         # No squared distance on the lattice passes this, and floats still hold its root.

@@ -97,7 +97,7 @@ class Protected:
     @cached_property
     def worst_norm(self) -> Fraction | float:
         """The largest norm of a difference between possible states (Theorem 6.3)."""
-        return self.body.largest_norm(self.query.points[self.possible])
+        return self.body.largest_lattice_norm(self.query.points[self.possible])
 
     def constrained(self, epsilon: Fraction) -> Fraction | float:
         """What a release costs the worst pair of possible states (Theorem 6.3)."""
@@ -260,13 +260,13 @@ class Plan:
                 possible,
                 method=self.repair,
                 full_rank=self.full_rank,
-                hull=self._body if self.shape == "hull" else None,
+                body=self._body if self.shape == "hull" else None,
                 partners=self.partners,
             )
             if len(added):
                 extra = self.query.points[added[:, 0]] - self.query.points[added[:, 1]]
                 corners = np.concatenate([noise.hull.lattice_vertices, extra])
-                noise = self._with_body(SensitivityHull.spanned_by(corners, self.query.step))
+                noise = self._with_body(SensitivityHull.from_lattice(corners, self.query.step))
         return Protected(possible, self.policy, added, noise)
 
     def _noise(self, alive: Mask, possible: Mask) -> Noise:
@@ -277,7 +277,7 @@ class Plan:
         noise = self._cache.noises.get(name)
         if noise is None:
             vectors = self._differences.classes[alive]
-            noise = self._with_body(SensitivityHull.spanned_by(vectors, self.query.step))
+            noise = self._with_body(SensitivityHull.from_lattice(vectors, self.query.step))
             with self._cache.guard:
                 self._cache.noises[name] = noise
         return noise

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import SAFE, exact_product, largest, row_labels
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
@@ -116,13 +115,10 @@ def _counts(
 def _body(
     query: Query, policy: PolicyGraph, mask: Mask, hull: SensitivityHull | None
 ) -> SensitivityHull:
-    body = sensitivity_hull(query, policy, mask) if hull is None else hull
-    if body.dimension != query.dimension or body.step != query.step:
-        raise ArgumentError(
-            f"hull must live on the query's lattice ({query.dimension} dimensions, "
-            f"step {query.step}), got {body.dimension} dimensions, step {body.step}"
-        )
-    return body
+    if hull is None:
+        return sensitivity_hull(query, policy, mask)
+    check_body(hull, query)
+    return hull
 
 
 def _groups(labels: IntArray) -> list[IntArray]:

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.errors import ArgumentError, ExposureError, TooLargeError
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product, largest, row_labels, span_transform
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
@@ -51,14 +51,15 @@ def protect(
     possible: ArrayLike | None = None,
     method: RepairMethod = "min_error",
     full_rank: bool = True,
-    hull: Body | None = None,
+    body: Body | None = None,
     partners: Mapping[int, int] | PolicyGraph | None = None,
 ) -> PolicyGraph:
     """The policy on the possible states with the edges that protect every one of them.
 
-    `hull` turns the policy's hull into the body that the noise really uses, for example
-    `SensitivityHull.l1_ball`. `partners` are the user's own choices: a partner for a state,
-    used if the state is exposed and the partner possible, or a whole graph that must suffice.
+    `body` turns the policy's hull into the body that the noise really uses, for example
+    `SensitivityHull.l1_ball`; it must contain the hull. `partners` are the user's own choices:
+    a partner for a state, used if the state is exposed and the partner possible, or a whole
+    graph that must suffice.
     A lone possible state is returned as it is, since nothing can hide it.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
@@ -73,7 +74,7 @@ def protect(
     True
     """
     mask = possible_mask(possible, query.n_states)
-    edges = added_edges(query, policy, mask, method, full_rank, hull, partners)
+    edges = added_edges(query, policy, mask, method, full_rank, body, partners)
     return policy.restricted_to(mask).with_edges(edges)
 
 
@@ -83,7 +84,7 @@ def added_edges(
     possible: ArrayLike | None = None,
     method: RepairMethod = "min_error",
     full_rank: bool = True,
-    hull: Body | None = None,
+    body: Body | None = None,
     partners: Mapping[int, int] | PolicyGraph | None = None,
 ) -> IntArray:
     """The edges that `protect` adds, in the order in which it adds them."""
@@ -92,7 +93,8 @@ def added_edges(
             f"method must be nearest, min_area, min_error or optimal, got {method!r}"
         )
     mask = possible_mask(possible, query.n_states)
-    repair = _Repair(query, mask, sensitivity_hull(query, policy, mask), hull)
+    repair = _Repair(query, mask, sensitivity_hull(query, policy, mask), body)
+    repair.check_body()
     graph = policy.restricted_to(mask)
     if len(repair.states) > 1:
         if isinstance(partners, PolicyGraph):
@@ -110,6 +112,7 @@ def added_edges(
             _link_greedily(repair, method, _checked_partners(repair, partners))
         if full_rank:
             _link_until_spanned(repair, method)
+        repair.check_body()
     return np.array(repair.edges, dtype=np.int64).reshape(-1, 2)
 
 
@@ -130,6 +133,18 @@ class _Repair:
     @property
     def body(self) -> SensitivityHull:
         return self.hull if self.body_of is None else self.body_of(self.hull)
+
+    def check_body(self) -> None:
+        """Refuse a body that would not keep what the hull promises."""
+        if self.body_of is None:
+            return
+        body = self.body_of(self.hull)
+        check_body(body, self.query, "body")
+        if not body.lattice_contains(self.hull.lattice_vertices).all():
+            raise ArgumentError(
+                "body must contain the hull that it is made from, got a smaller one; "
+                "are its vertices in the units of the query?"
+            )
 
     def exposed(self) -> IntArray:
         alone: IntArray = self.states[count_hidden(self.points, self.body, 2) == 1]
@@ -164,7 +179,7 @@ class _Repair:
 def _extended(hull: SensitivityHull, vector: IntArray) -> SensitivityHull:
     if hull.lattice_contains(vector[None, :])[0]:
         return hull
-    return SensitivityHull.spanned_by(
+    return SensitivityHull.from_lattice(
         np.concatenate([hull.lattice_vertices, vector[None, :]]), hull.step
     )
 

@@ -44,11 +44,11 @@ def sensitivity_hull(
     links = query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]]
     if query.dimension == 1:
         longest = largest(np.concatenate([links, _clique_lengths(query.points, policy)]))
-        return SensitivityHull.spanned_by(np.array([[longest]]), query.step)
+        return SensitivityHull.from_lattice(np.array([[longest]]), query.step)
     if query.dimension == 2:
         vectors = np.concatenate([links, _clique_corners(query.points, policy)])
         corners = planar_hull(vectors) if len(vectors) else vectors
-        return SensitivityHull.spanned_by(corners, query.step)
+        return SensitivityHull.from_lattice(corners, query.step)
     return _cornered(_unique(links), [query.points[clique] for clique in policy.cliques], query)
 
 
@@ -96,7 +96,7 @@ def _cornered(links: IntArray, cliques: list[IntArray], query: Query) -> Sensiti
         proposed.append(_proposed_corners(corners[low] - corners[high]))
     vectors = np.concatenate(proposed)
     while True:
-        hull = SensitivityHull.spanned_by(vectors, query.step)
+        hull = SensitivityHull.from_lattice(vectors, query.step)
         outside = [_sticking_out(hull, links, np.zeros_like(links))]
         outside += [_sticking_out(hull, clique, clique) for clique in cliques]
         missing = np.concatenate(outside)

@@ -216,7 +216,7 @@ class Stream:
         step = plan.at(self._to_protect(prior))
         context = (self._person, b"%d" % time, plan.mechanism.encode())
         noise = step.mechanism(price)
-        lattice = noise.sample(true_state, self._randomness, context, step.possible)
+        lattice = noise.sample_lattice(true_state, self._randomness, context, step.possible)
         return self._say(lattice, price, time, prior, plan, step)
 
     def _say(
@@ -257,7 +257,7 @@ class Stream:
         self, step: Protected, epsilon: Fraction, lattice: ObjectArray
     ) -> FloatArray:
         """The log-likelihood of an answer in every state, stand-ins included."""
-        seen = step.mechanism(epsilon).log_likelihood(lattice)
+        seen = step.mechanism(epsilon).lattice_log_likelihood(lattice)
         if self.delta:
             outside = np.flatnonzero(~step.possible)
             seen[outside] = seen[step.query.nearest_states(outside, step.possible)]
