@@ -186,7 +186,7 @@ def test_within_distance_counts_a_distance_equal_to_the_radius():
         (lambda: PolicyGraph(3, [[0.0, 1.0]]), "edges must hold state numbers, got dtype float64"),
         (lambda: PolicyGraph(3, cliques=[[0, 5]]), r"cliques must name states 0\.\.2, got 5"),
         (lambda: PolicyGraph(3, cliques=[[0, 0]]), "cliques must name each state once"),
-        (lambda: PolicyGraph(3).neighbors(3), r"state must name states 0\.\.2, got 3"),
+        (lambda: PolicyGraph(3).neighbors(3), r"state must be one of the 3 states"),
         (lambda: PolicyGraph(3).with_edges([[0, 9]]), r"edges must name states 0\.\.2, got 9"),
         (lambda: PolicyGraph.within_distance(Query([1, 2]), -1), "radius must not be negative"),
         (

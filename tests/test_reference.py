@@ -201,7 +201,7 @@ def test_a_body_of_rank_zero_adds_nothing():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rng": 5}, "rng must be a numpy Generator, got int"),
+        ({"rng": 5}, "rng must be a Generator, got int"),
         ({"epsilon": 0}, "epsilon must be positive, got 0"),
         ({"state": 777}, "state must be one of the 6 states"),
         ({"query": [[1, 2, 3]]}, r"query must have answers of 2 dimensions, got shape \(1, 3\)"),

@@ -724,7 +724,7 @@ def test_only_an_experiment_is_marked_as_not_private():
         ({"query": Query([[1], [2]])}, "model must have the 2 states of the query, got 6"),
         ({"policy": PolicyGraph(5)}, "policy must have the 6 states of the query, got 5"),
         ({"mechanism": "gauss"}, "mechanism must be knorm, laplace or isotropic"),
-        ({"start": 6}, "state must be one of 0 to 5"),
+        ({"start": 6}, "start must be one of the 6 states"),
     ],
 )
 def test_bad_arguments_say_what_they_must_be(options, message):

@@ -20,6 +20,7 @@ the truth, so every one of them can be shown to anybody.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
@@ -111,6 +112,19 @@ def expect(value: object, kind: type, argument: str) -> None:
         raise ArgumentError(
             f"{argument} must be {article} {kind.__name__}, got {type(value).__name__}"
         )
+
+
+def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
+    """Refuse a word that is none of the options.
+
+    Args:
+        value: What was given.
+        options: The words that will do, two or more.
+        argument: What the message calls it.
+    """
+    if not isinstance(value, str) or value not in options:
+        known = f"{', '.join(options[:-1])} or {options[-1]}"
+        raise ArgumentError(f"{argument} must be {known}, got {value!r}")
 
 
 def require(module: str, extra: str) -> ModuleType:

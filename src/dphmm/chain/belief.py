@@ -22,6 +22,8 @@ from dphmm.chain.stochastic import (
     checked_vector,
 )
 from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import whole
+from dphmm.geometry.states import state_number
 
 if TYPE_CHECKING:
     from dphmm.chain.markov import MarkovModel
@@ -88,12 +90,8 @@ class Belief:
         >>> Belief.certain(1, 3).probabilities
         array([0., 1., 0.])
         """
-        if isinstance(state, bool) or not isinstance(state, int | np.integer):
-            raise ArgumentError(f"state must be an integer, got {type(state).__name__}")
-        if not 0 <= state < n_states:
-            raise ArgumentError(f"state must be one of 0 to {n_states - 1}")
-        probabilities = np.zeros(n_states)
-        probabilities[state] = 1.0
+        probabilities = np.zeros(whole(n_states, "n_states", 1))
+        probabilities[state_number(state, n_states)] = 1.0
         return cls(probabilities > 0, probabilities, None)
 
     @classmethod
@@ -103,8 +101,7 @@ class Belief:
         >>> Belief.uniform(4).probabilities
         array([0.25, 0.25, 0.25, 0.25])
         """
-        if n_states < 1:
-            raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
+        whole(n_states, "n_states", 1)
         return cls(np.ones(n_states, dtype=bool), np.full(n_states, 1.0 / n_states), None)
 
     @classmethod
@@ -114,17 +111,7 @@ class Belief:
         >>> Belief.from_probabilities([0.5, 0.0, 0.5]).possible
         array([ True, False,  True])
         """
-        given = checked_vector(probabilities, "probabilities")
-        if np.isnan(given).any() or given.min() < 0 or given.max() == np.inf:
-            raise ArgumentError("probabilities must be finite and not negative")
-        total = float(given.sum())
-        if abs(total - 1) > SUM_TOLERANCE:
-            raise ArgumentError(f"probabilities must sum to one, got a sum of {total!r}")
-        possible = given > 0
-        if _least(given, possible) >= SAFE_PROBABILITY:
-            return cls(possible, given / total, None)
-        with np.errstate(divide="ignore"):
-            return _from_logs(possible, np.log(given))
+        return _from_probabilities(probabilities, "probabilities")
 
     @classmethod
     def from_log_probabilities(cls, log_probabilities: ArrayLike) -> Belief:
@@ -140,7 +127,7 @@ class Belief:
         return _from_logs(possible, given)
 
     @classmethod
-    def known(cls, start: Start, n_states: int) -> Belief:
+    def known(cls, start: Start, n_states: int, argument: str = "start") -> Belief:
         """The belief that `start` means: a state, a distribution, or a belief as it is.
 
         >>> Belief.known(2, 3).probabilities
@@ -149,10 +136,11 @@ class Belief:
         Belief(3 states, 2 possible)
         """
         if isinstance(start, int | np.integer):
-            return cls.certain(int(start) if not isinstance(start, bool) else start, n_states)
-        belief = start if isinstance(start, Belief) else cls.from_probabilities(start)
+            whole(n_states, "n_states", 1)
+            return cls.certain(state_number(start, n_states, argument), n_states)
+        belief = start if isinstance(start, Belief) else _from_probabilities(start, argument)
         if belief.n_states != n_states:
-            raise ArgumentError(f"start must have {n_states} states, got {belief.n_states}")
+            raise ArgumentError(f"{argument} must have {n_states} states, got {belief.n_states}")
         return belief
 
     @property
@@ -270,7 +258,10 @@ class Belief:
         >>> Belief.uniform(2).mean([[0.0, 1.0], [1.0, 3.0]])
         array([0.5, 2. ])
         """
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError("values must be numbers, one or one vector a state") from None
         if array.ndim == 0 or array.shape[0] != self.n_states:
             raise ArgumentError(
                 f"values must have one row for each of {self.n_states} states, "
@@ -326,6 +317,20 @@ def _least(values: FloatArray, possible: Mask) -> float:
 def _difference(logs: FloatArray, top: float) -> FloatArray:
     with np.errstate(over="ignore"):
         return logs - top
+
+
+def _from_probabilities(probabilities: ArrayLike, argument: str) -> Belief:
+    given = checked_vector(probabilities, argument)
+    if np.isnan(given).any() or given.min() < 0 or given.max() == np.inf:
+        raise ArgumentError(f"{argument} must be finite and not negative")
+    total = float(given.sum())
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise ArgumentError(f"{argument} must sum to one, got a sum of {total!r}")
+    possible = given > 0
+    if _least(given, possible) >= SAFE_PROBABILITY:
+        return Belief(possible, given / total, None)
+    with np.errstate(divide="ignore"):
+        return _from_logs(possible, np.log(given))
 
 
 def _from_logs(possible: Mask, logs: FloatArray) -> Belief:

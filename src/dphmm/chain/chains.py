@@ -25,7 +25,9 @@ from dphmm.chain.stochastic import (
     pattern,
     probabilities_from_counts,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import whole
+from dphmm.geometry.states import state_numbers
 
 __all__ = ["Schedule", "SecondOrderModel", "TimeVaryingModel"]
 
@@ -47,9 +49,12 @@ class TimeVaryingModel(Chain):
     """
 
     def __init__(self, models: Sequence[MarkovModel], schedule: Schedule | None = None) -> None:
+        expect(models, Iterable, "models")
         self.models = tuple(models)
-        if not self.models or not all(isinstance(model, MarkovModel) for model in self.models):
-            raise ArgumentError("models must be one MarkovModel or more")
+        if not self.models:
+            raise ArgumentError("models must be one MarkovModel or more, got none")
+        for model in self.models:
+            expect(model, MarkovModel, "models")
         sizes = sorted({model.n_states for model in self.models})
         if len(sizes) > 1:
             raise ArgumentError(f"models must have the same states, got {sizes} of them")
@@ -75,6 +80,7 @@ class TimeVaryingModel(Chain):
 
     def at(self, time: int) -> MarkovModel:
         """The model that governs the step into `time`."""
+        whole(time, "time", None)
         return self.models[_slot(self._schedule, time, len(self.models))]
 
     @classmethod
@@ -99,10 +105,12 @@ class TimeVaryingModel(Chain):
         array([[0., 1.],
                [0., 1.]])
         """
-        if n_models < 1:
-            raise ArgumentError(f"n_models must be at least 1, got {n_models!r}")
+        whole(n_models, "n_models", 1)
         checked = checked_sequences(sequences, n_states)
-        begins = [0] * len(checked) if first_times is None else list(first_times)
+        begins = [0] * len(checked)
+        if first_times is not None:
+            expect(first_times, Iterable, "first_times")
+            begins = [whole(time, "first_times", None) for time in first_times]
         if len(begins) != len(checked):
             raise ArgumentError(f"first_times must have {len(checked)} times, got {len(begins)}")
         chosen = _schedule(schedule, n_models)
@@ -128,7 +136,8 @@ def _schedule(schedule: Schedule | None, n_models: int) -> Schedule:
         return tuple(range(n_models))
     if callable(schedule):
         return schedule
-    slots = tuple(int(slot) for slot in schedule)
+    expect(schedule, Iterable, "schedule")
+    slots = tuple(whole(slot, "schedule") for slot in schedule)
     if not slots:
         raise ArgumentError("schedule must hold at least one number, got none")
     for time in range(len(slots)):
@@ -163,12 +172,12 @@ class SecondOrderModel(MarkovModel):
 
     def __init__(self, transition: Any, pairs: ArrayLike, n_base_states: int) -> None:
         super().__init__(transition)
-        self.pairs: IntArray = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        self.n_base_states = n_base_states
-        if len(self.pairs) != self.n_states:
-            raise ArgumentError(f"pairs must have {self.n_states} rows, got {len(self.pairs)}")
-        if ((self.pairs < 0) | (self.pairs >= n_base_states)).any():
-            raise ArgumentError(f"pairs must hold states from 0 to {n_base_states - 1}")
+        self.n_base_states = whole(n_base_states, "n_base_states", 1)
+        self.pairs: IntArray = state_numbers(pairs, n_base_states, "pairs")
+        if self.pairs.shape != (self.n_states, 2):
+            raise ArgumentError(
+                f"pairs must have {self.n_states} rows of two states, got {self.pairs.shape}"
+            )
         keys = self._keys(self.pairs[:, 0], self.pairs[:, 1])
         if (np.diff(keys) <= 0).any():
             raise ArgumentError("pairs must be sorted and different")
@@ -218,7 +227,7 @@ class SecondOrderModel(MarkovModel):
 
         A pair that this model does not have is an error that names its place.
         """
-        states = checked_sequences([sequence], self.n_base_states)[0]
+        states = checked_sequences([sequence], self.n_base_states, "sequence")[0]
         wanted = self._keys(states[:-1], states[1:])
         known = self._keys(self.pairs[:, 0], self.pairs[:, 1])
         places = np.minimum(np.searchsorted(known, wanted), known.size - 1)
@@ -232,6 +241,7 @@ class SecondOrderModel(MarkovModel):
 
     def current_belief(self, belief: Belief) -> Belief:
         """The belief over states that a belief over pairs means: each state's pairs together."""
+        expect(belief, Belief, "belief")
         if belief.n_states != self.n_states:
             raise ArgumentError(f"belief must have {self.n_states} pairs, got {belief.n_states}")
         return belief._moved(self._merging, pattern(self._merging) @ belief.possible)

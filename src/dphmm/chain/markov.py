@@ -25,6 +25,7 @@ from dphmm.chain.stochastic import (
     SUM_TOLERANCE,
     checked_matrix,
     checked_sequences,
+    checked_smoothing,
     counted_moves,
     frozen,
     normalised_rows,
@@ -32,7 +33,8 @@ from dphmm.chain.stochastic import (
     probabilities_from_counts,
     row_sums,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import whole
 from dphmm.geometry.states import possible_mask
 
 __all__ = ["Belief", "Chain", "Learned", "MarkovModel", "Observations", "Start"]
@@ -65,11 +67,11 @@ class Chain(ABC):
 
         One step at a time, this is `belief.predict(chain.at(t)).condition(row)`.
         """
-        return inference.filtered(self, *self._known(observations, start), time)[0]
+        return inference.filtered(self, *self._known(observations, start, time))[0]
 
     def smooth(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
         """The belief at each step, given all observations, earlier and later."""
-        return inference.smoothed(self, *self._known(observations, start), time)
+        return inference.smoothed(self, *self._known(observations, start, time))
 
     def decode(
         self, observations: Observations, *, start: Start, time: int = 0
@@ -78,27 +80,26 @@ class Chain(ABC):
 
         The state at `start` is summed over, not chosen; ties go to the lowest state.
         """
-        return inference.decoded(self, *self._known(observations, start), time)
+        return inference.decoded(self, *self._known(observations, start, time))
 
     def score(self, observations: Observations, *, start: Start, time: int = 0) -> float:
         """The log-probability of the observations."""
-        return inference.filtered(self, *self._known(observations, start), time)[1]
+        return inference.filtered(self, *self._known(observations, start, time))[1]
 
     def sample(
         self, length: int, *, rng: np.random.Generator, start: Start, time: int = 0
     ) -> IntArray:
         """The states of one random walk, the first of them one step after `start`."""
-        if length < 0:
-            raise ArgumentError(f"length must not be negative, got {length!r}")
-        if not isinstance(rng, np.random.Generator):
-            raise ArgumentError(f"rng must be a numpy Generator, got {type(rng).__name__}")
+        whole(length, "length")
+        whole(time, "time", None)
+        expect(rng, np.random.Generator, "rng")
         return inference.sampled(self, length, Belief.known(start, self.n_states), rng, time)
 
     def _known(
-        self, observations: Observations, start: Start
-    ) -> tuple[list[FloatArray | None], Belief]:
+        self, observations: Observations, start: Start, time: int
+    ) -> tuple[list[FloatArray | None], Belief, int]:
         rows = inference.checked_rows(observations, self.n_states)
-        return rows, Belief.known(start, self.n_states)
+        return rows, Belief.known(start, self.n_states), whole(time, "time", None)
 
 
 class Learned(NamedTuple):
@@ -257,6 +258,7 @@ class MarkovModel(Chain):
         >>> bool(learned.history[-1] > learned.history[0])
         True
         """
+        expect(sequences, Iterable, "sequences")
         data = [
             inference.checked_rows(rows, self.n_states, f"sequences[{number}]")
             for number, rows in enumerate(sequences)
@@ -267,11 +269,11 @@ class MarkovModel(Chain):
         if len(each) != len(data):
             raise ArgumentError(f"start must have {len(data)} beliefs, got {len(each)}")
         starts = [Belief.known(item, self.n_states) for item in each]
-        if n_iter < 0:
-            raise ArgumentError(f"n_iter must not be negative, got {n_iter!r}")
-        if not 0 <= smoothing < np.inf:
-            raise ArgumentError(f"smoothing must be finite and not negative, got {smoothing!r}")
-        model, history = inference.learned(self, data, starts, n_iter, tolerance, smoothing)
+        whole(n_iter, "n_iter")
+        if not isinstance(tolerance, int | float | np.number):
+            raise ArgumentError(f"tolerance must be a number, got {tolerance!r}")
+        added = checked_smoothing(smoothing)
+        model, history = inference.learned(self, data, starts, n_iter, tolerance, added)
         return Learned(model, history)
 
     def _with(self, probabilities: FloatArray) -> MarkovModel:

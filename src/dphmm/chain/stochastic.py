@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from dphmm._types import FloatArray, IntArray, Mask
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import exact, whole
 
 SUM_TOLERANCE = 1e-6
 """How far a row or a distribution may be from one before it is refused, not renormalised."""
@@ -118,7 +119,9 @@ def pattern(matrix: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def checked_sequences(sequences: Iterable[ArrayLike], n_states: int) -> list[IntArray]:
+def checked_sequences(
+    sequences: Iterable[ArrayLike], n_states: int, argument: str = "sequences"
+) -> list[IntArray]:
     """The sequences as integer arrays; a message names the place of a wrong state, not its value.
 
     >>> checked_sequences([[0, 1], [1, 7]], 2)
@@ -126,24 +129,24 @@ def checked_sequences(sequences: Iterable[ArrayLike], n_states: int) -> list[Int
         ...
     dphmm.errors.ArgumentError: sequences must hold states from 0 to 1; sequence 1, position 1 ...
     """
-    if n_states < 1:
-        raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
+    whole(n_states, "n_states", 1)
+    expect(sequences, Iterable, argument)
     checked = []
     for number, sequence in enumerate(sequences):
         states = np.asarray(sequence)
         if states.ndim != 1:
             raise ArgumentError(
-                f"sequences must hold one sequence of states each; sequence {number} "
+                f"{argument} must hold one sequence of states each; sequence {number} "
                 f"has {states.ndim} dimensions"
             )
         if states.size and states.dtype.kind not in "iu":
             raise ArgumentError(
-                f"sequences must hold integers; sequence {number} has type {states.dtype}"
+                f"{argument} must hold integers; sequence {number} has type {states.dtype}"
             )
         wrong = (states < 0) | (states >= n_states) if states.size else np.zeros(0, dtype=bool)
         if wrong.any():
             raise ArgumentError(
-                f"sequences must hold states from 0 to {n_states - 1}; "
+                f"{argument} must hold states from 0 to {n_states - 1}; "
                 f"sequence {number}, position {int(np.argmax(wrong))} does not"
             )
         checked.append(states.astype(np.int64))
@@ -157,6 +160,14 @@ def counted_moves(sources: IntArray, targets: IntArray, n_states: int) -> sparse
     return sparse.csr_array(counts)
 
 
+def checked_smoothing(smoothing: float) -> float:
+    """The smoothing as a float, if it is a number that counts can be raised by."""
+    used = float(exact(smoothing, "smoothing"))
+    if used < 0:
+        raise ArgumentError(f"smoothing must not be negative, got {smoothing!r}")
+    return used
+
+
 def probabilities_from_counts(
     counts: sparse.csr_array, smoothing: float = 0.0, support: Any = None
 ) -> sparse.csr_array:
@@ -164,8 +175,7 @@ def probabilities_from_counts(
 
     A row with no count and no support stays put: its state moves to itself.
     """
-    if not 0 <= smoothing < np.inf:
-        raise ArgumentError(f"smoothing must be finite and not negative, got {smoothing!r}")
+    smoothing = checked_smoothing(smoothing)
     if support is not None:
         allowed = checked_matrix(support, "support")
         if allowed.shape != counts.shape:

@@ -18,14 +18,14 @@ from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.inference import checked_rows
 from dphmm.chain.markov import Belief, Chain, Observations, Start
 from dphmm.cost import Loss, constrained_epsilon
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import possible_mask
+from dphmm.geometry.states import possible_mask, state_number, state_numbers
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness
-from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.protection import unprotected
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -86,6 +86,7 @@ def guarantee_against(
     ('I', Fraction(5, 3), [1, 5])
     """
     check_body(body, query, "body")
+    check_policy(policy, query)
     ours = possible_mask(possible, query.n_states)
     theirs = possible_mask(known, query.n_states)
     common = ours & theirs
@@ -114,7 +115,8 @@ def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
     >>> largest_gains(mechanism, [0.5, 0.5, 0.0]).round(3).tolist()
     [1.462, 1.462, 1.0]
     """
-    belief = Belief.known(prior, mechanism.query.n_states)
+    expect(mechanism, Mechanism, "mechanism")
+    belief = Belief.known(prior, mechanism.query.n_states, "prior")
     gains = np.ones(mechanism.query.n_states)
     for state in np.flatnonzero(belief.possible).tolist():
         likelihood = np.exp(mechanism.lattice_log_likelihood(mechanism.query.points[state]))
@@ -152,6 +154,7 @@ def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:
     >>> attack(seen, model=walk, start=0).path.tolist()
     [0, 1]
     """
+    expect(model, Chain, "model")
     rows = checked_rows(observations, model.n_states)
     if not _explains(model, rows, start):
         raise ArgumentError("model must allow the releases, got one in which they are impossible")
@@ -203,6 +206,14 @@ def private_score(
 
     `model` and `start` give the prior: what the same reader would believe without releases.
     """
+    expect(found, Attack, "found")
+    expect(query, Query, "query")
+    expect(model, Chain, "model")
+    sizes = {query.n_states, model.n_states, *(belief.n_states for belief in found.filtered)}
+    if len(sizes) > 1:
+        raise ArgumentError(
+            f"query must have the states of the model and of the attack, got {sorted(sizes)}"
+        )
     states = np.asarray(truth)
     if states.shape != (len(found.filtered),) or states.dtype.kind not in "iu":
         raise ArgumentError(f"truth must be one state for each of {len(found.filtered)} steps")
@@ -244,13 +255,12 @@ def suspect_probabilities(
     >>> suspect_probabilities(seen, [(stays, 0), (moves, 0)]).round(3).tolist()
     [1.0, 0.0]
     """
-    if not suspects:
-        raise ArgumentError("suspects must name at least one model, got none")
+    _check_suspects(suspects)
     before = np.full(len(suspects), 1 / len(suspects))
     if prior is not None:
-        before = Belief.from_probabilities(prior).probabilities
-        if before.shape != (len(suspects),):
-            raise ArgumentError(f"prior must have {len(suspects)} entries, got {before.shape}")
+        if isinstance(prior, int | np.integer):
+            raise ArgumentError(f"prior must have {len(suspects)} entries, got a number")
+        before = Belief.known(prior, len(suspects), "prior").probabilities
     rows = checked_rows(observations, suspects[0][0].n_states)
     with np.errstate(divide="ignore"):
         scores = np.log(before)
@@ -260,6 +270,16 @@ def suspect_probabilities(
         raise ArgumentError("suspects must include one whose model allows the releases")
     weights = np.exp(scores - scores.max())
     return np.asarray(weights / weights.sum())
+
+
+def _check_suspects(suspects: Sequence[tuple[Chain, Start]]) -> None:
+    expect(suspects, Sequence, "suspects")
+    if not suspects:
+        raise ArgumentError("suspects must name at least one model, got none")
+    for suspect in suspects:
+        if not isinstance(suspect, tuple) or len(suspect) != 2:
+            raise ArgumentError("suspects must be pairs of a model and a start")
+        expect(suspect[0], Chain, "suspects")
 
 
 def private_identification_rate(
@@ -273,7 +293,13 @@ def private_identification_rate(
     >>> private_identification_rate([[0.75, 0.25], [0.5, 0.5]], [0, 1])
     (0.5, 0.625)
     """
-    table = np.array([np.asarray(row, dtype=np.float64) for row in probabilities])
+    expect(probabilities, Iterable, "probabilities")
+    try:
+        table = np.array([np.asarray(row, dtype=np.float64) for row in probabilities])
+    except (TypeError, ValueError):
+        raise ArgumentError("probabilities must be rows of numbers, one a track") from None
+    if not len(table):
+        raise ArgumentError("probabilities must hold at least one track, got none")
     names = np.asarray(owners)
     if table.ndim != 2 or names.shape != (len(table),) or names.dtype.kind not in "iu":
         raise ArgumentError(f"owners must be one suspect for each of {len(table)} tracks")
@@ -299,6 +325,7 @@ def local_hull(
     >>> [local_hull(query, path, state).rank for state in (3, 4, 5)]
     [1, 1, 2]
     """
+    check_policy(policy, query)
     mask = possible_mask(possible, query.n_states)
     near = np.zeros(query.n_states, dtype=bool)
     near[policy.neighbors(state)] = True
@@ -317,11 +344,20 @@ class LocalRelease:
     epsilon: Fraction
     hulls: Mapping[int, SensitivityHull]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
+        expect(self.query, Query, "query")
+        expect(self.hulls, Mapping, "hulls")
+        for state, hull in self.hulls.items():
+            state_numbers([state], self.query.n_states, "hulls")
+            check_body(hull, self.query, "hulls")
+
     @classmethod
     def local(
         cls, query: Query, policy: PolicyGraph, epsilon: Exact, possible: ArrayLike
     ) -> LocalRelease:
         """LocalDP: each true state has its own hull."""
+        check_policy(policy, query)
         mask = possible_mask(possible, query.n_states)
         hulls = {
             state: local_hull(query, policy, state, mask) for state in np.flatnonzero(mask).tolist()
@@ -339,12 +375,18 @@ class LocalRelease:
 
     def sample_lattice(self, state: int, randomness: Randomness | None = None) -> ObjectArray:
         """A lattice answer, with the noise that the true state asks for."""
+        if state_number(state, self.query.n_states) not in self.hulls:
+            raise ArgumentError("state must be one of the possible states")
         noise = Mechanism(self.query, self.hulls[state], self.epsilon)
         return noise.sample_lattice(state, randomness)
 
     def lattice_candidates(self, lattice: ArrayLike) -> list[int]:
         """The states that could have given an answer: those whose own span it lies in."""
         answer = lattice_vector(lattice)
+        if answer.shape != (self.query.dimension,):
+            raise ArgumentError(
+                f"lattice must have {self.query.dimension} entries, got shape {answer.shape}"
+            )
         return [
             state
             for state, hull in self.hulls.items()

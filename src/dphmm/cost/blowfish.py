@@ -13,19 +13,18 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from operator import index
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, Mask
 from dphmm.cost import Loss, constrained_epsilon
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.errors import ArgumentError, expect, expect_one_of
+from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import possible_mask
+from dphmm.geometry.states import possible_mask, state_numbers
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -53,8 +52,20 @@ def counting_query(
     >>> counting_query(secrets, [lambda secret: secret.value == "cancer"]).points.ravel().tolist()
     [0, 1]
     """
-    rows = [[int(bool(holds(secret))) for holds in conditions] for secret in secrets]
+    expect(conditions, Iterable, "conditions")
+    tests = tuple(conditions)
+    if not tests or not all(callable(holds) for holds in tests):
+        raise ArgumentError("conditions must be functions of a secret, at least one")
+    rows = [[int(bool(holds(secret))) for holds in tests] for secret in _secrets(secrets)]
     return Query(np.array(rows, dtype=np.int64))
+
+
+def _secrets(secrets: Iterable[Secret]) -> tuple[Secret, ...]:
+    expect(secrets, Iterable, "secrets")
+    rows = tuple(secrets)
+    if not rows or not all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+        raise ArgumentError("secrets must be pairs of a person and a value, at least one")
+    return tuple(Secret(*row) for row in rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -87,14 +98,17 @@ class Blowfish:
         null_edges: Iterable[int] = (),
         possible: ArrayLike | None = None,
     ) -> None:
-        rows = tuple(Secret(*secret) for secret in secrets)
+        rows = _secrets(secrets)
         size = len(rows)
+        expect(query, Query, "query")
+        expect(null_edges, Iterable, "null_edges")
         if query.n_states != size:
             raise ArgumentError(f"query must answer for {size} secrets, got {query.n_states}")
         allowed = possible_mask(possible, size, empty=True)
         # The secrets' own graph is checked first: a number too large is not the null node.
         links = PolicyGraph(size, edges).links
-        graph = PolicyGraph(size + 1, [(index(secret), size) for secret in null_edges])
+        existing = state_numbers(list(null_edges), size, "null_edges").ravel()
+        graph = PolicyGraph(size + 1, [(secret, size) for secret in existing.tolist()])
         zero = np.zeros((1, query.dimension), dtype=np.int64)
         # Whole numbers stay whole; beyond 2**53 floats would not hold them.
         answers = query.points if query.step == 1 else query.values
@@ -113,10 +127,7 @@ class Blowfish:
         edges = self.policy.restricted_to(self._with_null).edges
         lonely = (edges == self.null).any(axis=1)
         kept = {"bounded": edges[~lonely], "unbounded": edges[lonely], "both": edges}
-        if neighbors not in kept:
-            raise ArgumentError(
-                f"neighbors must be 'bounded', 'unbounded' or 'both', got {neighbors!r}"
-            )
+        expect_one_of(neighbors, tuple(kept), "neighbors")
         return PolicyGraph(self.null + 1, kept[neighbors])
 
     def hull(self, neighbors: Neighbors = "both") -> SensitivityHull:
@@ -127,8 +138,7 @@ class Blowfish:
         self, mechanism: Mechanism = "knorm", neighbors: Neighbors = "both"
     ) -> SensitivityHull:
         """The body that shapes a mechanism's noise: K itself, or Laplace's cross-polytope."""
-        if mechanism not in ("knorm", "laplace"):
-            raise ArgumentError(f"mechanism must be 'knorm' or 'laplace', got {mechanism!r}")
+        expect_one_of(mechanism, get_args(Mechanism), "mechanism")
         hull = self.hull(neighbors)
         return hull if mechanism == "knorm" else hull.l1_ball()
 
@@ -161,12 +171,11 @@ class Blowfish:
         Bounded: the worst replacement, max ||f(s) - f(s')||_K epsilon over all possible
         secrets, its first part. `neighbors` are the edges that the policy was enforced for.
         """
+        expect_one_of(protect, ("bounded", "unbounded"), "protect")
         body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
         if protect == "unbounded":
             answers = self.existence_epsilon(epsilon, mechanism=mechanism, neighbors=neighbors)
             return max(answers, default=Fraction(0))
-        if protect != "bounded":
-            raise ArgumentError(f"protect must be 'bounded' or 'unbounded', got {protect!r}")
         if not self.possible.any():
             return Fraction(0)
         return constrained_epsilon(self.query, body, share, np.append(self.possible, False))
@@ -179,7 +188,7 @@ class Blowfish:
         A secret can be protected by one that the policy does not link it with, and its
         existence can stay unprotected although the policy links it.
         """
-        if not 0 <= secret < self.null:
+        if not 0 <= whole(secret, "secret", None) < self.null:
             raise ArgumentError(f"secret must be one of 0..{self.null - 1}, got {secret!r}")
         others = np.flatnonzero(self._with_null & (np.arange(self.null + 1) != secret))
         apart: IntArray = self.query.points[others] - self.query.points[secret]

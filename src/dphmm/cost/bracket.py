@@ -22,7 +22,8 @@ from dphmm._types import FloatArray, IntArray
 from dphmm.cost.charges import Charge, Loss
 from dphmm.cost.history import History
 from dphmm.cost.sequences import paper_sequence_epsilon
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.states import state_numbers
 
 __all__ = ["Bracket", "path_epsilon", "sequence_bracket"]
 
@@ -50,10 +51,12 @@ class Bracket:
 
 def path_epsilon(history: History, path: ArrayLike, other: ArrayLike) -> Loss:
     """The loss between two given paths, exactly: the sum of what each release tells."""
-    pair = np.asarray(path), np.asarray(other)
-    for states in pair:
-        if states.shape != (len(history),) or not np.issubdtype(states.dtype, np.integer):
-            raise ArgumentError(f"path must have one state for each of {len(history)} steps")
+    expect(history, History, "history")
+    n_states = history.models[0].n_states
+    pair = state_numbers(path, n_states, "path"), state_numbers(other, n_states, "other")
+    for name, states in zip(("path", "other"), pair, strict=True):
+        if states.shape != (len(history),):
+            raise ArgumentError(f"{name} must have one state for each of {len(history)} steps")
     total: Loss = Fraction(0)
     for answers, j, k in zip(history.charges, *pair, strict=True):
         for charge in answers:

@@ -90,8 +90,8 @@ def worst_pair(
     >>> worst_pair(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), 1)
     WorstPair(epsilon=Fraction(3, 1), first=0, second=2)
     """
-    states = np.flatnonzero(possible_mask(possible, query.n_states))
-    return worst_of(Charge(query, hull, epsilon), states)
+    charge = Charge(query, hull, epsilon)
+    return worst_of(charge, np.flatnonzero(possible_mask(possible, query.n_states)))
 
 
 def worst_of(charge: Charge, states: IntArray) -> WorstPair:

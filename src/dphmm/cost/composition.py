@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dphmm import kernels
 from dphmm._types import IntArray
 from dphmm.cost.charges import Charge, Loss, worst_of
-from dphmm.errors import ArgumentError, TooLargeError
+from dphmm.errors import ArgumentError, TooLargeError, expect
 from dphmm.geometry.states import possible_mask
 
 TIGHT_STATES = 3000
@@ -51,7 +51,10 @@ def compose(charges: Iterable[Charge], possible: ArrayLike | None = None) -> Com
     >>> compose([Charge(Query([0, 1, 3]), body, 1), Charge(Query([3, 1, 3]), body, 1)])
     Composition(linked=Fraction(2, 1), constrained=Fraction(5, 1), tight=Fraction(4, 1))
     """
+    expect(charges, Iterable, "charges")
     answers = tuple(charges)
+    for charge in answers:
+        expect(charge, Charge, "charges")
     if not answers:
         raise ArgumentError("charges must contain at least one charge, got none")
     n_states = same_states(answers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from dphmm._types import IntArray, Mask
 from dphmm.chain.markov import Belief, Chain, MarkovModel, Start
 from dphmm.cost.charges import Charge
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
 
@@ -50,9 +50,14 @@ class History:
         possible: Sequence[ArrayLike | None] | None = None,
         time: int = 0,
     ) -> None:
-        steps = tuple(tuple(answers) for answers in charges)
+        expect(model, Chain, "model")
+        whole(time, "time", None)
+        expect(charges, Iterable, "charges")
+        steps = tuple(_step(answers) for answers in charges)
         if not steps:
             raise ArgumentError("charges must cover at least one step, got none")
+        if possible is not None:
+            expect(possible, Sized, "possible")
         if possible is not None and len(possible) != len(steps):
             raise ArgumentError(
                 f"possible must have one mask for each of {len(steps)} steps, got {len(possible)}"
@@ -93,6 +98,9 @@ class History:
         >>> History.of(Query([0, 1, 2]), model, [body, None, body], 1, start=0)
         History(steps=3, releases=2, states=3)
         """
+        expect(hulls, Sequence, "hulls")
+        if not hulls:
+            raise ArgumentError("hulls must cover at least one step, got none")
         if isinstance(epsilon, Sequence) and not isinstance(epsilon, str):
             shares = list(epsilon)
         else:
@@ -109,6 +117,7 @@ class History:
             if hull is None:
                 charges.append(())
                 continue
+            check_body(hull, query, "hulls")
             key = hull, as_epsilon(share)
             if key not in made:
                 made[key] = Charge(query, *key)
@@ -124,6 +133,8 @@ class History:
 
     def states(self, step: int) -> IntArray:
         """The numbers of the states possible before a step's release; steps count from 0."""
+        if not 0 <= whole(step, "step") < len(self):
+            raise ArgumentError(f"step must be one of 0..{len(self) - 1}, got {step!r}")
         return np.flatnonzero(self.possible[step])
 
     def moves(self, step: int) -> tuple[IntArray, IntArray]:
@@ -131,8 +142,8 @@ class History:
 
         Both sides are numbered as in `states`, of this step and of the one before it.
         """
-        transition = self.models[step].transition
-        incoming = transition[self.states(step - 1)][:, self.states(step)].T.tocsr()
+        here, before = self.states(step), self.states(step - 1)
+        incoming = self.models[step].transition[before][:, here].T.tocsr()
         return incoming.indptr.astype(np.int64), incoming.indices.astype(np.int64)
 
     def answers(self) -> Iterator[tuple[Charge, IntArray]]:
@@ -161,6 +172,14 @@ class History:
             kinds.append(seen.setdefault(key, len(seen)))
             before = mask.tobytes()
         return kinds
+
+
+def _step(answers: Iterable[Charge]) -> tuple[Charge, ...]:
+    expect(answers, Iterable, "charges")
+    step = tuple(answers)
+    for charge in step:
+        expect(charge, Charge, "charges")
+    return step
 
 
 def _known(start: Start | Mask | None, n_states: int) -> Mask:

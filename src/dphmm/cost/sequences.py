@@ -22,7 +22,8 @@ from dphmm._types import IntArray
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES, Unit, check_size, pair_losses, total_worst
 from dphmm.cost.history import History
-from dphmm.errors import ArgumentError
+from dphmm.errors import expect
+from dphmm.geometry.exact import whole
 
 __all__ = [
     "TIGHT_STATES",
@@ -44,6 +45,7 @@ def paper_sequence_epsilon(history: History) -> Loss:
 
 def worst_losses(history: History) -> list[Loss]:
     """The worst pair's loss at every step."""
+    expect(history, History, "history")
     kinds = history.kinds()
     known = {
         kind: total_worst(history.charges[step], history.states(step))
@@ -93,8 +95,8 @@ def window_epsilon(history: History, width: int) -> Loss:
     >>> [window_epsilon(history, width) for width in (1, 2, 9)] == [2, 4, 18]
     True
     """
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise ArgumentError(f"width must be a whole number of steps, at least 1, got {width!r}")
+    expect(history, History, "history")
+    whole(width, "width", 1)
     if width >= len(history):
         return sequence_epsilon(history)
     losses = _Losses(history)

@@ -21,7 +21,7 @@ from dphmm.cost.sequences import (
     window_epsilon,
     worst_losses,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 
 __all__ = ["PrivacyStatement", "privacy_statement", "realised_odds"]
 
@@ -40,7 +40,7 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
     >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
     [4.0, 0.25, 1.0]
     """
-    before, after = (np.asarray(given, dtype=np.float64) for given in (prior, posterior))
+    before, after = _floats(prior, "prior"), _floats(posterior, "posterior")
     if before.shape != after.shape or not before.ndim:
         raise ArgumentError(
             f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
@@ -53,6 +53,13 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (after / (1 - after)) * ((1 - before) / before)
     return np.where(before == after, 1.0, ratio)
+
+
+def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
+    try:
+        return np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
 @dataclass(frozen=True)
@@ -151,6 +158,7 @@ def privacy_statement(
     3 releases, epsilon 3 in all.
     Two states that the policy links: one step moves the odds between them by at most ×2.72 ...
     """
+    expect(history, History, "history")
     if (prior is None) != (posterior is None):
         raise ArgumentError("prior and posterior must be given together, got one of them")
     steps = [sum((c.epsilon for c in answers), Fraction(0)) for answers in history.charges]

@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.errors import ArgumentError
 
-__all__ = ["Exact", "as_epsilon", "as_text", "exact"]
+__all__ = ["Exact", "as_epsilon", "as_text", "exact", "whole"]
 
 Exact: TypeAlias = int | str | float | Fraction | Decimal
 
@@ -57,6 +57,21 @@ def as_epsilon(epsilon: Exact, argument: str = "epsilon") -> Fraction:
     if used <= 0:
         raise ArgumentError(f"{argument} must be positive, got {epsilon!r}")
     return used
+
+
+def whole(number: int, argument: str, least: int | None = 0) -> int:
+    """A whole number, such as a count or a time.
+
+    Args:
+        number: An integer, Python's or numpy's; True and 3.0 are none.
+        argument: What a message calls it.
+        least: The smallest number that will do; None if any will.
+    """
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        raise ArgumentError(f"{argument} must be a whole number, got {number!r}")
+    if least is not None and number < least:
+        raise ArgumentError(f"{argument} must be at least {least}, got {number!r}")
+    return int(number)
 
 
 @lru_cache(maxsize=256)

@@ -191,7 +191,8 @@ class SensitivityHull:
 
     def lattice_norm(self, vector: ObjectArray) -> Fraction | float:
         """The norm of one integer vector, exactly."""
-        inside = exact_product(np.asarray(vector)[None, :], self.transform)[0]
+        (whole,) = self._checked(np.asarray(vector)[None], "vector")
+        inside = exact_product(whole[None, :], self.transform)[0]
         if inside[self.rank :].any():
             return inf
         heights = np.abs(exact_product(self.body.normals, inside[: self.rank, None])[:, 0])
@@ -200,7 +201,7 @@ class SensitivityHull:
 
     def lattice_norms(self, vectors: ObjectArray) -> FloatArray:
         """The norms of many integer vectors, each correctly rounded but for the last bit."""
-        inside, spanned = self._coordinates(vectors)
+        inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
         if self._fits(inside):
             norms: FloatArray = kernels.gauge.norms(inside, self.body.normals, self.body.offsets)
         else:
@@ -211,7 +212,7 @@ class SensitivityHull:
 
     def lattice_contains(self, vectors: ObjectArray) -> Mask:
         """Which of many integer vectors lie in K, exactly."""
-        inside, spanned = self._coordinates(vectors)
+        inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
         if self._fits(inside):
             held: Mask = kernels.gauge.contains(inside, self.body.normals, self.body.offsets)
         else:
@@ -229,7 +230,7 @@ class SensitivityHull:
 
     def largest_lattice_norm(self, points: ObjectArray) -> Fraction | float:
         """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it."""
-        moved = exact_product(points, self.transform)
+        moved = exact_product(self._checked(points, "points"), self.transform)
         inside, outside = moved[:, : self.rank], moved[:, self.rank :]
         if (outside != outside[0]).any():
             return inf
@@ -256,6 +257,16 @@ class SensitivityHull:
             f"SensitivityHull(dimension={self.dimension}, rank={self.rank}, "
             f"corners={len(self.body.corners)})"
         )
+
+    def _checked(self, vectors: ObjectArray, argument: str) -> ObjectArray:
+        """Lattice vectors as an array; its type is looked at, not every Python integer in it."""
+        whole = np.asarray(vectors)
+        if whole.ndim != 2 or whole.shape[1] != self.dimension or whole.dtype.kind not in "iuO":
+            raise ArgumentError(
+                f"{argument} must be integers that count steps of the lattice in "
+                f"{self.dimension} dimensions, got {whole.dtype} of shape {whole.shape}"
+            )
+        return whole
 
     def _coordinates(self, vectors: ObjectArray) -> tuple[ObjectArray, Mask]:
         if self.rank == self.dimension:

@@ -113,7 +113,11 @@ class Query:
         Args:
             lattice: Integers that count steps, one vector or many.
         """
-        return np.asarray(lattice, dtype=np.float64) * float(self.step)
+        try:
+            steps = np.asarray(lattice, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError("lattice must be integers that count steps") from None
+        return steps * float(self.step)
 
     def on_lattice(self, answers: ArrayLike) -> IntArray:
         """Answers in the units of the query as the lattice vectors that they stand for.

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dphmm import kernels
+from dphmm.errors import expect
 from dphmm.geometry.hull import SensitivityHull
 
 __all__ = ["enlarged"]
@@ -39,6 +40,7 @@ def enlarged(hull: SensitivityHull) -> SensitivityHull:
     >>> enlarged(square) == square
     True
     """
+    expect(hull, SensitivityHull, "hull")
     body = hull
     for _ in range(hull.rank - 1):
         better = _with_one_pair(body)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, Mask
 from dphmm.errors import ArgumentError
 
-__all__ = ["possible_mask", "state_numbers"]
+__all__ = ["possible_mask", "state_number", "state_numbers"]
 
 
 def state_numbers(
@@ -32,6 +34,21 @@ def state_numbers(
         got = "" if private else f", got {unknown.flat[0]}"
         raise ArgumentError(f"{argument} must name states 0..{n_states - 1}{got}")
     return array.astype(np.int64)
+
+
+def state_number(state: int | np.integer[Any], n_states: int, argument: str = "state") -> int:
+    """One state's number. It may be a true state, so a message never shows it.
+
+    Args:
+        state: A number from 0 to n_states - 1.
+        n_states: How many states there are.
+        argument: What a message calls the number.
+    """
+    if isinstance(state, bool) or not isinstance(state, int | np.integer):
+        raise ArgumentError(f"{argument} must be a state's number, got {type(state).__name__}")
+    if not 0 <= state < n_states:
+        raise ArgumentError(f"{argument} must be one of the {n_states} states, by number from 0")
+    return int(state)
 
 
 def possible_mask(possible: ArrayLike | None, n_states: int, *, empty: bool = False) -> Mask:

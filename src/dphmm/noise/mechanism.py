@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, ObjectArray
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.errors import ArgumentError, expect, expect_one_of
+from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
 from dphmm.geometry.shapes import enlarged
-from dphmm.geometry.states import possible_mask
+from dphmm.geometry.states import possible_mask, state_number
 from dphmm.noise.cones import MAX_SUMMED, fan_of
 from dphmm.noise.randomness import Randomness, SecureRandomness
 
@@ -45,15 +45,13 @@ def body_for(
     `isotropic` is K-norm noise under another name: transforming K and back changes nothing.
     """
     bodies = {"knorm": None, "isotropic": None, "laplace": SensitivityHull.l1_ball}
-    if mechanism == "reference_knorm":
+    if isinstance(mechanism, str) and mechanism == "reference_knorm":
         raise ArgumentError(
             "mechanism must be knorm, laplace or isotropic, got 'reference_knorm', which is for "
             "tests and plots: the last bits of its floats tell linked states apart"
         )
-    if mechanism not in bodies:
-        raise ArgumentError(f"mechanism must be knorm, laplace or isotropic, got {mechanism!r}")
-    if shape not in ("hull", "enlarged"):
-        raise ArgumentError(f"shape must be hull or enlarged, got {shape!r}")
+    expect_one_of(mechanism, ("knorm", "laplace", "isotropic"), "mechanism")
+    expect_one_of(shape, ("hull", "enlarged"), "shape")
     if shape == "enlarged":
         if mechanism == "laplace":
             raise ArgumentError("shape 'enlarged' must go with knorm, got laplace")
@@ -93,11 +91,12 @@ class Mechanism:
 
         A state that is not possible is answered as the possible one with the nearest answer.
         """
-        if not 0 <= state < self.query.n_states:
-            raise ArgumentError(f"state must be one of the {self.query.n_states} states")
+        state_number(state, self.query.n_states)
         if possible is not None and not possible_mask(possible, self.query.n_states)[state]:
             (state,) = self.query.nearest_states([state], possible)
-        source = SecureRandomness() if randomness is None else randomness
+        source = _source(randomness)
+        if not isinstance(context, tuple) or not all(isinstance(name, bytes) for name in context):
+            raise ArgumentError(f"context must be a tuple of bytes, got {context!r}")
         fan = fan_of(self.body)
         noise = fan.draw(self.epsilon, source.words((*context, *self.law), int(state)))
         # Below 2**62 each, or Python integers: the sum never wraps.
@@ -116,11 +115,9 @@ class Mechanism:
         >>> mechanism.sample_lattice_many(1, 1000).shape
         (1000, 1)
         """
-        if not 0 <= state < self.query.n_states:
-            raise ArgumentError(f"state must be one of the {self.query.n_states} states")
-        if size < 0:
-            raise ArgumentError(f"size must not be negative, got {size!r}")
-        source = SecureRandomness() if randomness is None else randomness
+        state_number(state, self.query.n_states)
+        whole(size, "size")
+        source = _source(randomness)
         fan = fan_of(self.body)
         parts = [np.empty((0, self.query.dimension), dtype=np.int64)]
         for first in range(0, size, BLOCK):
@@ -140,7 +137,12 @@ class Mechanism:
 
         Minus infinity exactly where the answer lies outside the state's span.
         """
-        norms = self.body.lattice_norms(lattice_vector(lattice) - self.query.points)
+        answer = lattice_vector(lattice)
+        if answer.shape != (self.query.dimension,):
+            raise ArgumentError(
+                f"lattice must have {self.query.dimension} entries, got shape {answer.shape}"
+            )
+        norms = self.body.lattice_norms(answer - self.query.points)
         return np.multiply(norms, -float(self.epsilon), out=norms)
 
     @cached_property
@@ -209,6 +211,13 @@ class _Numbered(Sequence[bytes]):
 
     def __iter__(self) -> Iterator[bytes]:
         return (b"%d" % number for number in self.numbers)
+
+
+def _source(randomness: Randomness | None) -> Randomness:
+    if randomness is None:
+        return SecureRandomness()
+    expect(randomness, Randomness, "randomness")
+    return randomness
 
 
 def lattice_vector(entries: ArrayLike) -> ObjectArray:

@@ -13,21 +13,19 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from dphmm._types import IntArray, Mask
-from dphmm.errors import ArgumentError, require
-from dphmm.geometry.exact import Exact, exact
+from dphmm.chain.markov import MarkovModel
+from dphmm.errors import ArgumentError, expect, require
+from dphmm.geometry.exact import Exact, exact, whole
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import possible_mask, state_numbers
+from dphmm.geometry.states import possible_mask, state_number, state_numbers
 from dphmm.noise.randomness import encoded
-
-if TYPE_CHECKING:
-    from dphmm.chain.markov import MarkovModel
 
 __all__ = ["PolicyGraph"]
 
@@ -58,10 +56,12 @@ class PolicyGraph:
     def __init__(
         self, n_states: int, edges: ArrayLike = (), *, cliques: Iterable[ArrayLike] = ()
     ) -> None:
-        if n_states < 1:
-            raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
+        whole(n_states, "n_states", 1)
+        expect(cliques, Iterable, "cliques")
         groups = [state_numbers(group, n_states, "cliques") for group in cliques]
         for group in groups:
+            if group.ndim != 1:
+                raise ArgumentError(f"cliques must be lists of states, got shape {group.shape}")
             if len(np.unique(group)) != len(group):
                 raise ArgumentError("cliques must name each state once, got a repeated state")
         members, offsets = _concatenated(groups)
@@ -70,15 +70,19 @@ class PolicyGraph:
     @classmethod
     def complete(cls, n_states: int) -> PolicyGraph:
         """Everybody must look like everybody: G_cplt, one clique."""
-        return cls(n_states, cliques=[np.arange(n_states)])
+        return cls(n_states, cliques=[np.arange(whole(n_states, "n_states", 1))])
 
     @classmethod
     def by_category(cls, labels: Iterable[Hashable]) -> PolicyGraph:
         """States with the same label must look alike: G_categ, disjoint cliques."""
         categories: dict[Hashable, list[int]] = {}
+        expect(labels, Iterable, "labels")
         names = list(labels)
         for state, label in enumerate(names):
+            expect(label, Hashable, "labels")
             categories.setdefault(label, []).append(state)
+        if not names:
+            raise ArgumentError("labels must have one for each state, got none")
         return cls(len(names), cliques=categories.values())
 
     @classmethod
@@ -87,6 +91,7 @@ class PolicyGraph:
 
         The Euclidean distance is compared exactly, between lattice points.
         """
+        expect(query, Query, "query")
         reach = exact(radius, "radius") / query.step
         if reach < 0:
             raise ArgumentError(f"radius must not be negative, got {radius!r}")
@@ -107,6 +112,7 @@ class PolicyGraph:
     @classmethod
     def one_step(cls, model: MarkovModel) -> PolicyGraph:
         """States that one state can reach in one step must look alike: G_trs, a clique a row."""
+        expect(model, MarkovModel, "model")
         pattern = model.transition
         members = np.asarray(pattern.indices, dtype=np.int64)
         offsets = np.asarray(pattern.indptr, dtype=np.int64)
@@ -115,6 +121,8 @@ class PolicyGraph:
     @classmethod
     def from_networkx(cls, graph: Any) -> PolicyGraph:
         """The policy of an undirected networkx graph whose nodes are 0..n-1; loops are dropped."""
+        if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
+            raise ArgumentError(f"graph must be a networkx graph, got {type(graph).__name__}")
         nodes = set(graph.nodes)
         if nodes != set(range(len(nodes))):
             raise ArgumentError(
@@ -163,7 +171,7 @@ class PolicyGraph:
 
     def neighbors(self, state: int) -> IntArray:
         """The states that must look like `state`, itself included (Definition 4.3)."""
-        (state,) = state_numbers([state], self.n_states, "state")
+        state = state_number(state, self.n_states)
         found = [self.links[(self.links == state).any(axis=1)].ravel(), np.array([state])]
         clique_of = np.searchsorted(self.offsets, np.flatnonzero(self.members == state), "right")
         found += [self.members[self.offsets[c - 1] : self.offsets[c]] for c in clique_of]
@@ -171,6 +179,7 @@ class PolicyGraph:
 
     def has_edge(self, a: int, b: int) -> bool:
         """Whether the policy links two different states."""
+        a, b = state_number(a, self.n_states, "a"), state_number(b, self.n_states, "b")
         return a != b and bool(np.isin(b, self.neighbors(a)))
 
     def restricted_to(self, possible: ArrayLike) -> PolicyGraph:
@@ -198,6 +207,8 @@ class PolicyGraph:
         return self._from_parts(self.n_states, self.edges[keep])
 
     def __or__(self, other: PolicyGraph) -> PolicyGraph:
+        if not isinstance(other, PolicyGraph):
+            return NotImplemented
         if other.n_states != self.n_states:
             raise ArgumentError(
                 f"policies must have the same states, got {self.n_states} and {other.n_states}"
@@ -241,6 +252,21 @@ class PolicyGraph:
             members, offsets = _concatenated([])
         policy._assign(n_states, links, members, offsets)
         return policy
+
+
+def check_policy(policy: PolicyGraph, query: Query) -> None:
+    """Refuse a policy that is not over a query's states, or a policy or query that is none.
+
+    Args:
+        policy: The graph.
+        query: The query whose states it must have.
+    """
+    expect(query, Query, "query")
+    expect(policy, PolicyGraph, "policy")
+    if policy.n_states != query.n_states:
+        raise ArgumentError(
+            f"policy must have the {query.n_states} states of the query, got {policy.n_states}"
+        )
 
 
 _NO_EDGES: IntArray = np.empty((0, 2), dtype=np.int64)

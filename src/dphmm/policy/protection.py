@@ -15,7 +15,7 @@ from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import SAFE, exact_product, largest, row_labels
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
-from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.sensitivity import sensitivity_hull
 
 __all__ = ["degree_of_protection", "exposed", "is_protectable", "unprotected"]
@@ -38,7 +38,8 @@ def degree_of_protection(
     >>> degree_of_protection(query, policy, [False, True, False, True, True, True]).tolist()
     [0, 3, 0, 4, 4, 3]
     """
-    return _counts(query, policy, possible_mask(possible, query.n_states), hull, query.n_states)
+    mask = _checked(query, policy, possible)
+    return _counts(query, policy, mask, hull, query.n_states)
 
 
 def exposed(
@@ -54,7 +55,7 @@ def exposed(
     >>> exposed(query, policy, [False, False, True, True, True, True]).tolist()
     [2]
     """
-    mask = possible_mask(possible, query.n_states)
+    mask = _checked(query, policy, possible)
     return np.flatnonzero(_counts(query, policy, mask, hull, 2) == 1)
 
 
@@ -83,7 +84,7 @@ def unprotected(
     some other possible state. (As printed the definition lets that state be itself, which
     would ask for nothing.) With the policy's own hull the first half always holds.
     """
-    mask = possible_mask(possible, query.n_states)
+    mask = _checked(query, policy, possible)
     body = _body(query, policy, mask, hull)
     graph = policy.restricted_to(mask)
     edges = graph.edges
@@ -102,6 +103,11 @@ def count_hidden(points: IntArray, hull: SensitivityHull, enough: int) -> IntArr
     for members in _groups(row_labels(moved[:, hull.rank :])):
         counts[members] = _count_spanned(moved[members, : hull.rank], hull, enough)
     return counts
+
+
+def _checked(query: Query, policy: PolicyGraph, possible: ArrayLike | None) -> Mask:
+    check_policy(policy, query)
+    return possible_mask(possible, query.n_states)
 
 
 def _counts(

@@ -20,19 +20,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError, ExposureError, TooLargeError
+from dphmm.errors import ArgumentError, ExposureError, TooLargeError, expect_one_of
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product, largest, row_labels, span_transform
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
-from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.protection import count_hidden
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -73,6 +73,7 @@ def protect(
     >>> protect(query, policy, possible, partners={2: 5}).has_edge(2, 5)
     True
     """
+    check_policy(policy, query)
     mask = possible_mask(possible, query.n_states)
     edges = added_edges(query, policy, mask, method, full_rank, body, partners)
     return policy.restricted_to(mask).with_edges(edges)
@@ -88,9 +89,15 @@ def added_edges(
     partners: Mapping[int, int] | PolicyGraph | None = None,
 ) -> IntArray:
     """The edges that `protect` adds, in the order in which it adds them."""
-    if method not in ("nearest", "min_area", "min_error", "optimal"):
+    check_policy(policy, query)
+    expect_one_of(method, get_args(RepairMethod), "method")
+    if body is not None and not callable(body):
         raise ArgumentError(
-            f"method must be nearest, min_area, min_error or optimal, got {method!r}"
+            f"body must be a function from hulls to bodies, got {type(body).__name__}"
+        )
+    if not isinstance(partners, Mapping | PolicyGraph | None):
+        raise ArgumentError(
+            f"partners must be a mapping or a PolicyGraph, got {type(partners).__name__}"
         )
     mask = possible_mask(possible, query.n_states)
     repair = _Repair(query, mask, sensitivity_hull(query, policy, mask), body)
@@ -98,6 +105,11 @@ def added_edges(
     graph = policy.restricted_to(mask)
     if len(repair.states) > 1:
         if isinstance(partners, PolicyGraph):
+            if partners.n_states != query.n_states:
+                raise ArgumentError(
+                    f"partners must have the {query.n_states} states of the query, "
+                    f"got {partners.n_states}"
+                )
             for low, high in partners.restricted_to(mask).edges:
                 if not graph.has_edge(low, high):
                     repair.link(low, high)
@@ -188,7 +200,12 @@ def _checked_partners(repair: _Repair, partners: Mapping[int, int] | None) -> di
     """The user's choices whose two states are possible."""
     n_states = len(repair.possible)
     for state, partner in (partners or {}).items():
-        if state == partner or not (0 <= state < n_states and 0 <= partner < n_states):
+        numbers = isinstance(state, int | np.integer) and isinstance(partner, int | np.integer)
+        if (
+            not numbers
+            or state == partner
+            or not (0 <= state < n_states and 0 <= partner < n_states)
+        ):
             raise ArgumentError(
                 f"partners must join two different states 0..{n_states - 1}, "
                 f"got {state!r}: {partner!r}"

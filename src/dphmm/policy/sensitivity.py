@@ -11,13 +11,12 @@ from scipy.spatial import ConvexHull, QhullError
 
 from dphmm import kernels
 from dphmm._types import IntArray, ObjectArray
-from dphmm.errors import ArgumentError
 from dphmm.geometry.boundary import planar_hull
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import exact_product, largest, span_transform
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
-from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.graph import PolicyGraph, check_policy
 
 __all__ = ["sensitivity_hull"]
 
@@ -35,10 +34,7 @@ def sensitivity_hull(
     >>> sensitivity_hull(query, policy, [False, True, True, False, True, False]).rank
     1
     """
-    if policy.n_states != query.n_states:
-        raise ArgumentError(
-            f"policy must have the {query.n_states} states of the query, got {policy.n_states}"
-        )
+    check_policy(policy, query)
     if possible is not None:
         policy = policy.restricted_to(possible_mask(possible, query.n_states))
     links = query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]]
