@@ -41,7 +41,7 @@ from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import as_epsilon, exact, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
-from dphmm.geometry.shapes import enlarged
+from dphmm.geometry.shapes import enlarge
 from dphmm.geometry.states import state_number
 from dphmm.noise.mechanism import Mechanism, body_for
 from dphmm.noise.reference import reference_knorm
@@ -86,7 +86,7 @@ GOOD = {
     HULL.lattice_norms: {"vectors": np.array([[1, 2]])},
     HULL.lattice_contains: {"vectors": np.array([[1, 2]])},
     HULL.largest_lattice_norm: {"points": np.array([[1, 2]])},
-    enlarged: {"hull": HULL},
+    enlarge: {"hull": HULL},
     Belief.certain: {"state": 0, "n_states": 6},
     Belief.uniform: {"n_states": 6},
     Belief.from_probabilities: {"probabilities": [0.5, 0.5]},

@@ -29,7 +29,7 @@ from dphmm.errors import (
 from dphmm.geometry.exact import as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
-from dphmm.geometry.shapes import enlarged
+from dphmm.geometry.shapes import enlarge
 from dphmm.noise.mechanism import Mechanism
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
@@ -75,7 +75,7 @@ __all__ = [
     "compose",
     "constrained_epsilon",
     "degree_of_protection",
-    "enlarged",
+    "enlarge",
     "event_epsilon",
     "exposed",
     "is_protectable",

@@ -18,8 +18,8 @@ from dphmm._types import FloatArray, Mask
 from dphmm.chain.stochastic import (
     SAFE_PROBABILITY,
     SUM_TOLERANCE,
-    checked_logs,
-    checked_vector,
+    check_logs,
+    check_vector,
 )
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import whole
@@ -120,8 +120,8 @@ class Belief:
         >>> Belief.from_log_probabilities([-1000.0, -np.inf, -1000.0]).probabilities
         array([0.5, 0. , 0.5])
         """
-        given = checked_vector(log_probabilities, "log_probabilities")
-        possible = checked_logs(given, given.size, "log_probabilities") > -np.inf
+        given = check_vector(log_probabilities, "log_probabilities")
+        possible = check_logs(given, given.size, "log_probabilities") > -np.inf
         if not possible.any():
             raise ArgumentError("log_probabilities must leave a state possible")
         return _from_logs(possible, given)
@@ -194,7 +194,7 @@ class Belief:
             if least >= SAFE_PROBABILITY:
                 return Belief(possible, after, None)
         result = np.empty((2, possible.size))
-        kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, self.widened(), result)
+        kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, self.widen(), result)
         return _normalised(possible, result)[0]
 
     @property
@@ -202,7 +202,7 @@ class Belief:
         """Whether floats alone hold every possible probability."""
         return self._wide is None
 
-    def widened(self) -> FloatArray:
+    def widen(self) -> FloatArray:
         """The probabilities as wide numbers: a float and a level for every state."""
         if self._wide is not None:
             return self._wide
@@ -228,7 +228,7 @@ class Belief:
 
     def _condition(self, log_likelihood: ArrayLike, name: str) -> tuple[Belief, float]:
         """The conditioned belief and the log-probability of the observation."""
-        given = checked_logs(log_likelihood, self.n_states, name)
+        given = check_logs(log_likelihood, self.n_states, name)
         top = float(given.max())
         possible = self.possible
         if given.min() == -np.inf:
@@ -247,7 +247,7 @@ class Belief:
                 return Belief(possible, weights, None), top + float(np.log(total))
         if not possible.all():
             top = float(given[possible].max())
-        scaled, levels = self.widened()
+        scaled, levels = self.widen()
         wide = _weighed(scaled, levels, _difference(given, top), possible)
         belief, log_total = _normalised(possible, wide)
         return belief, top + log_total
@@ -320,7 +320,7 @@ def _difference(logs: FloatArray, top: float) -> FloatArray:
 
 
 def _from_probabilities(probabilities: ArrayLike, argument: str) -> Belief:
-    given = checked_vector(probabilities, argument)
+    given = check_vector(probabilities, argument)
     if np.isnan(given).any() or given.min() < 0 or given.max() == np.inf:
         raise ArgumentError(f"{argument} must be finite and not negative")
     total = float(given.sum())

@@ -19,9 +19,9 @@ from dphmm._types import IntArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.chain.stochastic import (
-    checked_sequences,
-    counted_moves,
-    frozen,
+    check_sequences,
+    count_moves,
+    freeze,
     pattern,
     probabilities_from_counts,
 )
@@ -106,7 +106,7 @@ class TimeVaryingModel(Chain):
                [0., 1.]])
         """
         whole(n_models, "n_models", 1)
-        checked = checked_sequences(sequences, n_states)
+        checked = check_sequences(sequences, n_states)
         begins = [0] * len(checked)
         if first_times is not None:
             expect(first_times, Iterable, "first_times")
@@ -126,7 +126,7 @@ class TimeVaryingModel(Chain):
         for part in parts:
             sources = np.concatenate([none, *(source for source, _ in part)])
             targets = np.concatenate([none, *(target for _, target in part)])
-            counts = counted_moves(sources, targets, n_states)
+            counts = count_moves(sources, targets, n_states)
             models.append(MarkovModel(probabilities_from_counts(counts, smoothing, support)))
         return cls(models, schedule)
 
@@ -203,7 +203,7 @@ class SecondOrderModel(MarkovModel):
         `smoothing` is added to every step from a pair (i, j) to a pair (j, k) that was seen
         anywhere. A pair (i, j) that was never left stays put: it counts as moving to (j, j) once.
         """
-        checked = [states for states in checked_sequences(sequences, n_states) if states.size > 1]
+        checked = [states for states in check_sequences(sequences, n_states) if states.size > 1]
         if not checked:
             raise ArgumentError("sequences must hold at least one sequence of two states")
         keyed = [states[:-1] * n_states + states[1:] for states in checked]
@@ -215,7 +215,7 @@ class SecondOrderModel(MarkovModel):
         sources = np.concatenate([sources, ends])
         targets = np.concatenate([targets, stay])
         keys = np.unique(np.concatenate([keys, stay]))
-        counts = counted_moves(
+        counts = count_moves(
             np.searchsorted(keys, sources), np.searchsorted(keys, targets), keys.size
         )
         pairs = np.stack([keys // n_states, keys % n_states], axis=1)
@@ -227,7 +227,7 @@ class SecondOrderModel(MarkovModel):
 
         A pair that this model does not have is an error that names its place.
         """
-        states = checked_sequences([sequence], self.n_base_states, "sequence")[0]
+        states = check_sequences([sequence], self.n_base_states, "sequence")[0]
         wanted = self._keys(states[:-1], states[1:])
         known = self._keys(self.pairs[:, 0], self.pairs[:, 1])
         places = np.minimum(np.searchsorted(known, wanted), known.size - 1)
@@ -251,7 +251,7 @@ class SecondOrderModel(MarkovModel):
         columns = np.arange(self.n_states)
         ones = np.ones(self.n_states)
         shape = (self.n_base_states, self.n_states)
-        return frozen(sparse.csr_array((ones, (self.current, columns)), shape=shape))
+        return freeze(sparse.csr_array((ones, (self.current, columns)), shape=shape))
 
     def _keys(self, previous: IntArray, current: IntArray) -> IntArray:
         return previous * self.n_base_states + current

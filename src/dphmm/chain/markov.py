@@ -23,12 +23,12 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.inference import Observations
 from dphmm.chain.stochastic import (
     SUM_TOLERANCE,
-    checked_matrix,
-    checked_sequences,
-    checked_smoothing,
-    counted_moves,
-    frozen,
-    normalised_rows,
+    check_matrix,
+    check_sequences,
+    check_smoothing,
+    count_moves,
+    freeze,
+    normalise_rows,
     pattern,
     probabilities_from_counts,
     row_sums,
@@ -67,11 +67,11 @@ class Chain(ABC):
 
         One step at a time, this is `belief.predict(chain.at(t)).condition(row)`.
         """
-        return inference.filtered(self, *self._known(observations, start, time))[0]
+        return inference.filter_beliefs(self, *self._known(observations, start, time))[0]
 
     def smooth(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
         """The belief at each step, given all observations, earlier and later."""
-        return inference.smoothed(self, *self._known(observations, start, time))
+        return inference.smooth_beliefs(self, *self._known(observations, start, time))
 
     def decode(
         self, observations: Observations, *, start: Start, time: int = 0
@@ -80,11 +80,11 @@ class Chain(ABC):
 
         The state at `start` is summed over, not chosen; ties go to the lowest state.
         """
-        return inference.decoded(self, *self._known(observations, start, time))
+        return inference.decode_path(self, *self._known(observations, start, time))
 
     def score(self, observations: Observations, *, start: Start, time: int = 0) -> float:
         """The log-probability of the observations."""
-        return inference.filtered(self, *self._known(observations, start, time))[1]
+        return inference.filter_beliefs(self, *self._known(observations, start, time))[1]
 
     def sample(
         self, length: int, *, rng: np.random.Generator, start: Start, time: int = 0
@@ -93,12 +93,12 @@ class Chain(ABC):
         whole(length, "length")
         whole(time, "time", None)
         expect(rng, np.random.Generator, "rng")
-        return inference.sampled(self, length, Belief.known(start, self.n_states), rng, time)
+        return inference.sample_path(self, length, Belief.known(start, self.n_states), rng, time)
 
     def _known(
         self, observations: Observations, start: Start, time: int
     ) -> tuple[list[FloatArray | None], Belief, int]:
-        rows = inference.checked_rows(observations, self.n_states)
+        rows = inference.check_rows(observations, self.n_states)
         return rows, Belief.known(start, self.n_states), whole(time, "time", None)
 
 
@@ -125,7 +125,7 @@ class MarkovModel(Chain):
     """
 
     def __init__(self, transition: ArrayLike | sparse.sparray | sparse.spmatrix) -> None:
-        matrix = checked_matrix(transition, "transition")
+        matrix = check_matrix(transition, "transition")
         if matrix.shape[0] == 0:
             raise ArgumentError("transition must have at least one state")
         sums = row_sums(matrix)
@@ -135,7 +135,7 @@ class MarkovModel(Chain):
                 f"transition must have rows that sum to one, "
                 f"got {float(sums[worst])!r} in row {worst}"
             )
-        self._transition = frozen(normalised_rows(matrix))
+        self._transition = freeze(normalise_rows(matrix))
 
     @cached_property
     def digest(self) -> bytes:
@@ -215,11 +215,11 @@ class MarkovModel(Chain):
                [1. , 0. , 0. ],
                [0. , 0. , 1. ]])
         """
-        checked = checked_sequences(sequences, n_states)
+        checked = check_sequences(sequences, n_states)
         none = np.zeros(0, dtype=np.int64)
         sources = np.concatenate([none, *(sequence[:-1] for sequence in checked)])
         targets = np.concatenate([none, *(sequence[1:] for sequence in checked)])
-        counts = counted_moves(sources, targets, n_states)
+        counts = count_moves(sources, targets, n_states)
         return cls(probabilities_from_counts(counts, smoothing, support))
 
     @classmethod
@@ -232,7 +232,7 @@ class MarkovModel(Chain):
         array([[0.75, 0.25],
                [0.  , 1.  ]])
         """
-        return cls(probabilities_from_counts(checked_matrix(counts, "counts"), smoothing, support))
+        return cls(probabilities_from_counts(check_matrix(counts, "counts"), smoothing, support))
 
     def fit_em(
         self,
@@ -260,7 +260,7 @@ class MarkovModel(Chain):
         """
         expect(sequences, Iterable, "sequences")
         data = [
-            inference.checked_rows(rows, self.n_states, f"sequences[{number}]")
+            inference.check_rows(rows, self.n_states, f"sequences[{number}]")
             for number, rows in enumerate(sequences)
         ]
         each: list[Any] = [start] * len(data)
@@ -272,8 +272,8 @@ class MarkovModel(Chain):
         whole(n_iter, "n_iter")
         if not isinstance(tolerance, int | float | np.number):
             raise ArgumentError(f"tolerance must be a number, got {tolerance!r}")
-        added = checked_smoothing(smoothing)
-        model, history = inference.learned(self, data, starts, n_iter, tolerance, added)
+        added = check_smoothing(smoothing)
+        model, history = inference.learn(self, data, starts, n_iter, tolerance, added)
         return Learned(model, history)
 
     def _with(self, probabilities: FloatArray) -> MarkovModel:
@@ -289,7 +289,7 @@ class MarkovModel(Chain):
     @cached_property
     def incoming(self) -> sparse.csr_array:
         """The transposed matrix: row j holds the moves into j."""
-        return frozen(sparse.csr_array(self._transition.T))
+        return freeze(sparse.csr_array(self._transition.T))
 
     @cached_property
     def _incoming_pattern(self) -> sparse.csr_array:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
-from dphmm.chain.inference import checked_rows
+from dphmm.chain.inference import check_rows
 from dphmm.chain.markov import Belief, Chain, Observations, Start
 from dphmm.cost import Loss, constrained_epsilon
 from dphmm.errors import ArgumentError, expect
@@ -155,7 +155,7 @@ def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:
     [0, 1]
     """
     expect(model, Chain, "model")
-    rows = checked_rows(observations, model.n_states)
+    rows = check_rows(observations, model.n_states)
     if not _explains(model, rows, start):
         raise ArgumentError("model must allow the releases, got one in which they are impossible")
     return Attack(
@@ -261,7 +261,7 @@ def suspect_probabilities(
         if isinstance(prior, int | np.integer):
             raise ArgumentError(f"prior must have {len(suspects)} entries, got a number")
         before = Belief.known(prior, len(suspects), "prior").probabilities
-    rows = checked_rows(observations, suspects[0][0].n_states)
+    rows = check_rows(observations, suspects[0][0].n_states)
     with np.errstate(divide="ignore"):
         scores = np.log(before)
     for number, (model, start) in enumerate(suspects):

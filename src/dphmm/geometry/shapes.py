@@ -19,7 +19,7 @@ from dphmm import kernels
 from dphmm.errors import expect
 from dphmm.geometry.hull import SensitivityHull
 
-__all__ = ["enlarged"]
+__all__ = ["enlarge"]
 
 Corner: TypeAlias = tuple[int, ...]
 
@@ -30,14 +30,14 @@ WORTHWHILE = Fraction(1, 1000)
 """A further pair of corners must lower the error by this share."""
 
 
-def enlarged(hull: SensitivityHull) -> SensitivityHull:
+def enlarge(hull: SensitivityHull) -> SensitivityHull:
     """A body that contains the hull and has no larger mean squared error.
 
     >>> thin = SensitivityHull.from_vertices([[100, 5], [100, -5]])
-    >>> float(enlarged(thin).mean_squared_error(1) / thin.mean_squared_error(1)) < 0.70
+    >>> float(enlarge(thin).mean_squared_error(1) / thin.mean_squared_error(1)) < 0.70
     True
     >>> square = SensitivityHull.from_vertices([[1, 1], [1, -1]])
-    >>> enlarged(square) == square
+    >>> enlarge(square) == square
     True
     """
     expect(hull, SensitivityHull, "hull")

@@ -23,7 +23,7 @@ from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
-from dphmm.geometry.shapes import enlarged
+from dphmm.geometry.shapes import enlarge
 from dphmm.geometry.states import possible_mask, state_number
 from dphmm.noise.cones import MAX_SUMMED, fan_of
 from dphmm.noise.randomness import Randomness, SecureRandomness
@@ -55,7 +55,7 @@ def body_for(
     if shape == "enlarged":
         if mechanism == "laplace":
             raise ArgumentError("shape 'enlarged' must go with knorm, got laplace")
-        return enlarged
+        return enlarge
     return bodies[mechanism]
 
 

@@ -76,7 +76,7 @@ def _in_wide_numbers(
         incoming.indptr,
         incoming.indices,
         incoming.data,
-        prior.source.widened(),
+        prior.source.widen(),
         *(mechanism.facets or ()),
         lattice.astype(np.float64),
         float(mechanism.epsilon),
