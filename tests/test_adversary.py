@@ -15,15 +15,14 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import MarkovModel
 from dphmm.cost import constrained_epsilon
 from dphmm.cost.adversary import (
-    LocalRelease,
     attack,
     guarantee_against,
     largest_gains,
-    local_hull,
     private_identification_rate,
     private_score,
     suspect_probabilities,
 )
+from dphmm.cost.local_noise import LocalRelease, local_hull
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query

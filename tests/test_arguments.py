@@ -27,16 +27,15 @@ from dphmm.cost import (
     worst_pair,
 )
 from dphmm.cost.adversary import (
-    LocalRelease,
     attack,
     guarantee_against,
     largest_gains,
-    local_hull,
     private_identification_rate,
     private_score,
     suspect_probabilities,
 )
 from dphmm.cost.blowfish import Blowfish, Secret, counting_query
+from dphmm.cost.local_noise import LocalRelease, local_hull
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import as_epsilon, exact, whole
 from dphmm.geometry.hull import SensitivityHull

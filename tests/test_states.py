@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.chain.markov import MarkovModel
-from dphmm.cost.adversary import LocalRelease, guarantee_against, local_hull
+from dphmm.cost.adversary import guarantee_against
 from dphmm.cost.blowfish import Blowfish, Secret
 from dphmm.cost.charges import Charge, constrained_epsilon, worst_pair
 from dphmm.cost.composition import compose
 from dphmm.cost.history import History
+from dphmm.cost.local_noise import LocalRelease, local_hull
 from dphmm.errors import ArgumentError
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask, state_numbers

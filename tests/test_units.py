@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.cost.adversary import LocalRelease, guarantee_against
+from dphmm.cost.adversary import guarantee_against
 from dphmm.cost.charges import Charge, constrained_epsilon, worst_pair
+from dphmm.cost.local_noise import LocalRelease
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query

@@ -58,7 +58,13 @@ class ScenarioError(DataError):
 
 
 class BudgetError(DphmmError):
-    """A release that the ledger's limit does not allow; nothing was drawn or written."""
+    """A release that the ledger's limit does not allow; nothing was drawn or written.
+
+    Args:
+        spent: What was spent before.
+        requested: What this release would have cost.
+        remaining: What the limit still allows.
+    """
 
     def __init__(self, *, spent: Fraction, requested: Fraction, remaining: Fraction) -> None:
         super().__init__(

@@ -28,6 +28,8 @@ from dphmm.geometry.states import state_number
 if TYPE_CHECKING:
     from dphmm.chain.markov import MarkovModel
 
+__all__ = ["Belief", "Start"]
+
 LEVEL = 512 * np.log(2.0)
 """One level of a wide number, in nats."""
 
@@ -47,6 +49,12 @@ class Belief:
 
     Plain floats are kept alone while every possible state has at least `SAFE_PROBABILITY`;
     below that wide numbers (see `kernels.chain`) are kept beside them and are what counts.
+
+    Args:
+        possible: (n,) booleans: the possible states.
+        probabilities: (n,) floats that sum to one, zero off the mask.
+        wide: The same as wide numbers, or None if floats alone hold them. Nothing is checked: make
+            a belief with `certain`, `uniform`, `known` or `from_probabilities`.
 
     >>> belief = Belief.certain(0, 3)
     >>> belief.possible
@@ -87,6 +95,10 @@ class Belief:
     def certain(cls, state: int, n_states: int) -> Belief:
         """The belief that the chain is in one state.
 
+        Args:
+            state: The state's number; it may be a true state, and no message shows it.
+            n_states: How many states there are.
+
         >>> Belief.certain(1, 3).probabilities
         array([0., 1., 0.])
         """
@@ -98,6 +110,9 @@ class Belief:
     def uniform(cls, n_states: int) -> Belief:
         """The belief that every state is equally probable.
 
+        Args:
+            n_states: How many states there are.
+
         >>> Belief.uniform(4).probabilities
         array([0.25, 0.25, 0.25, 0.25])
         """
@@ -108,6 +123,9 @@ class Belief:
     def from_probabilities(cls, probabilities: ArrayLike) -> Belief:
         """The belief with these probabilities; the states above zero are the possible ones.
 
+        Args:
+            probabilities: One a state, with a sum of one up to 1e-6; they are divided by it.
+
         >>> Belief.from_probabilities([0.5, 0.0, 0.5]).possible
         array([ True, False,  True])
         """
@@ -116,6 +134,9 @@ class Belief:
     @classmethod
     def from_log_probabilities(cls, log_probabilities: ArrayLike) -> Belief:
         """The belief with these logs, up to a constant; the finite ones are the possible states.
+
+        Args:
+            log_probabilities: One a state; a constant added to all changes nothing.
 
         >>> Belief.from_log_probabilities([-1000.0, -np.inf, -1000.0]).probabilities
         array([0.5, 0. , 0.5])
@@ -129,6 +150,11 @@ class Belief:
     @classmethod
     def known(cls, start: Start, n_states: int, argument: str = "start") -> Belief:
         """The belief that `start` means: a state, a distribution, or a belief as it is.
+
+        Args:
+            start: A state's number, a probability for each state, or a belief.
+            n_states: How many states it must have.
+            argument: What a message calls it.
 
         >>> Belief.known(2, 3).probabilities
         array([0., 0., 1.])
@@ -168,6 +194,9 @@ class Belief:
 
         No possible state is lost, however improbable: where the sparse product comes near
         underflow, it is taken in wide numbers, each state's at its own scale.
+
+        Args:
+            model: The model of this step; a time-varying one gives it with `.at(time)`.
 
         >>> from dphmm.chain.markov import MarkovModel
         >>> model = MarkovModel([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
@@ -220,6 +249,9 @@ class Belief:
         Minus infinity removes a state from the possible ones; no finite value does. A
         constant added to all of them changes nothing.
 
+        Args:
+            log_likelihood: One a state: the log-probability of what was observed there.
+
         >>> belief = Belief.uniform(3).condition([0.0, -1e9, -np.inf])
         >>> belief.possible, belief.probabilities
         (array([ True,  True, False]), array([1., 0., 0.]))
@@ -254,6 +286,9 @@ class Belief:
 
     def mean(self, values: ArrayLike) -> FloatArray:
         """The mean of one value, or one vector, a state under this belief.
+
+        Args:
+            values: (n,) or (n, d): a number or a vector for each state.
 
         >>> Belief.uniform(2).mean([[0.0, 1.0], [1.0, 3.0]])
         array([0.5, 2. ])

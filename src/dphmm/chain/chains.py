@@ -41,6 +41,11 @@ class TimeVaryingModel(Chain):
     Without a schedule the models take turns: with 24 of them and a step an hour, the step
     into time t is governed by model t modulo 24.
 
+    Args:
+        models: The models, over the same states.
+        schedule: Which model governs the step into a time: a list of numbers that repeats for ever,
+            or a function of the time. By default the models take turns.
+
     >>> day = MarkovModel([[0.0, 1.0], [0.0, 1.0]])
     >>> night = MarkovModel([[1.0, 0.0], [1.0, 0.0]])
     >>> chain = TimeVaryingModel([night, day])
@@ -79,7 +84,11 @@ class TimeVaryingModel(Chain):
         return whole.digest()
 
     def at(self, time: int) -> MarkovModel:
-        """The model that governs the step into `time`."""
+        """The model that governs the step into `time`.
+
+        Args:
+            time: The time that the step leads into.
+        """
         whole(time, "time", None)
         return self.models[_slot(self._schedule, time, len(self.models))]
 
@@ -97,8 +106,20 @@ class TimeVaryingModel(Chain):
     ) -> TimeVaryingModel:
         """The models learned by counting each move for the time it leads into.
 
-        `first_times` says at which time each sequence begins, 0 if not given. Smoothing and
-        states that are never left are as in `MarkovModel.fit`, for each model by itself.
+        Smoothing and states that are never left are as in `MarkovModel.fit`, for each model by
+        itself.
+
+        Args:
+            sequences: Sequences of state numbers; a message names the place of a wrong state, never
+                the state.
+            n_states: How many states there are.
+            n_models: How many models to learn.
+            schedule: Which of them governs the step into a time, as for the class.
+            first_times: The time at which each sequence begins; 0 by default.
+            smoothing: This many moves are added to every move that was seen or that `support`
+                allows.
+            support: A square matrix, sparse or not, whose entries above zero mark moves that are
+                possible though nobody made them; needs smoothing above zero.
 
         >>> chain = TimeVaryingModel.fit([[0, 1, 0, 1]], n_states=2, n_models=2)
         >>> chain.at(1).transition.toarray()
@@ -161,6 +182,11 @@ class SecondOrderModel(MarkovModel):
     gives each pair's second state, which lifts what is known about states to pairs:
     `Query(values[model.current])`, `PolicyGraph.by_category(labels[model.current])`.
 
+    Args:
+        transition: The moves between pairs, as for `MarkovModel`.
+        pairs: (n, 2) the pair (previous, current) of each state of this model, sorted.
+        n_base_states: How many states the pairs are made of.
+
     >>> model = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2)
     >>> model.pairs.tolist()
     [[0, 0], [0, 1], [1, 0]]
@@ -200,8 +226,14 @@ class SecondOrderModel(MarkovModel):
     ) -> SecondOrderModel:
         """The model learned by counting how pairs of states follow each other.
 
-        `smoothing` is added to every step from a pair (i, j) to a pair (j, k) that was seen
-        anywhere. A pair (i, j) that was never left stays put: it counts as moving to (j, j) once.
+        A pair (i, j) that was never left stays put: it counts as moving to (j, j) once.
+
+        Args:
+            sequences: Sequences of state numbers; a message names the place of a wrong state, never
+                the state.
+            n_states: How many states the pairs are made of.
+            smoothing: This many moves are added to every step from a pair (i, j) to a pair (j, k)
+                that was seen anywhere.
         """
         checked = [states for states in check_sequences(sequences, n_states) if states.size > 1]
         if not checked:
@@ -226,6 +258,9 @@ class SecondOrderModel(MarkovModel):
         """The pairs that a sequence of states goes through, one fewer than the states.
 
         A pair that this model does not have is an error that names its place.
+
+        Args:
+            sequence: State numbers.
         """
         states = check_sequences([sequence], self.n_base_states, "sequence")[0]
         wanted = self._keys(states[:-1], states[1:])
@@ -240,7 +275,11 @@ class SecondOrderModel(MarkovModel):
         return np.asarray(places, dtype=np.int64)
 
     def current_belief(self, belief: Belief) -> Belief:
-        """The belief over states that a belief over pairs means: each state's pairs together."""
+        """The belief over states that a belief over pairs means: each state's pairs together.
+
+        Args:
+            belief: A belief over the pairs.
+        """
         expect(belief, Belief, "belief")
         if belief.n_states != self.n_states:
             raise ArgumentError(f"belief must have {self.n_states} pairs, got {belief.n_states}")

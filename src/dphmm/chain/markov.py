@@ -55,7 +55,11 @@ class Chain(ABC):
 
     @abstractmethod
     def at(self, time: int) -> MarkovModel:
-        """The model that governs the step into `time`."""
+        """The model that governs the step into `time`.
+
+        Args:
+            time: The time that the step leads into.
+        """
 
     @property
     @abstractmethod
@@ -66,11 +70,26 @@ class Chain(ABC):
         """The belief after each step, given the observations up to it.
 
         One step at a time, this is `belief.predict(chain.at(t)).condition(row)`.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
         """
         return inference.filter_beliefs(self, *self._known(observations, start, time))[0]
 
     def smooth(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
-        """The belief at each step, given all observations, earlier and later."""
+        """The belief at each step, given all observations, earlier and later.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
+        """
         return inference.smooth_beliefs(self, *self._known(observations, start, time))
 
     def decode(
@@ -79,17 +98,40 @@ class Chain(ABC):
         """The most likely path: its log-probability with the observations, and its states.
 
         The state at `start` is summed over, not chosen; ties go to the lowest state.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
         """
         return inference.decode_path(self, *self._known(observations, start, time))
 
     def score(self, observations: Observations, *, start: Start, time: int = 0) -> float:
-        """The log-probability of the observations."""
+        """The log-probability of the observations.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
+        """
         return inference.filter_beliefs(self, *self._known(observations, start, time))[1]
 
     def sample(
         self, length: int, *, rng: np.random.Generator, start: Start, time: int = 0
     ) -> IntArray:
-        """The states of one random walk, the first of them one step after `start`."""
+        """The states of one random walk, the first of them one step after `start`.
+
+        Args:
+            length: How many steps to walk.
+            rng: The numpy generator to draw from; a walk is an experiment, not a release.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`.
+        """
         whole(length, "length")
         whole(time, "time", None)
         expect(rng, np.random.Generator, "rng")
@@ -106,7 +148,9 @@ class Learned(NamedTuple):
     """What EM gives: the model, and what each iteration reached, which never falls."""
 
     model: MarkovModel
+    """The model that was reached."""
     history: FloatArray
+    """What is maximised, for every model on the way."""
 
 
 class MarkovModel(Chain):
@@ -115,6 +159,10 @@ class MarkovModel(Chain):
     The matrix is kept sparse, so 100,000 states cost what their moves cost. The stored
     pattern is the set of possible moves: zeros are dropped, and a probability too small for
     a normal float is still possible.
+
+    Args:
+        transition: A square matrix, sparse or not, whose rows sum to one up to 1e-6; they are
+            divided by their sums.
 
     >>> model = MarkovModel([[0.5, 0.5], [0.0, 1.0]])
     >>> model
@@ -161,11 +209,19 @@ class MarkovModel(Chain):
         return self._transition
 
     def at(self, time: int) -> MarkovModel:
-        """The model itself: the same moves hold at every time."""
+        """The model itself: the same moves hold at every time.
+
+        Args:
+            time: Any time.
+        """
         return self
 
     def successors(self, possible: ArrayLike) -> Mask:
         """The states that one possible move leads to from the possible ones.
+
+        Args:
+            possible: A mask over the states, or the numbers of the possible ones. None may be
+                possible, and then none follows.
 
         >>> MarkovModel([[0.0, 1.0], [1e-320, 1.0]]).successors(np.array([False, True]))
         array([ True,  True])
@@ -206,9 +262,17 @@ class MarkovModel(Chain):
     ) -> MarkovModel:
         """The model learned by counting the moves in sequences of states.
 
-        `smoothing` is added to the count of every move that was seen or that `support` (a
-        matrix, sparse or not, whose entries above zero mark moves) allows; other moves stay
-        impossible, so nothing becomes dense. A state with no move seen or allowed stays put.
+        Moves neither seen nor allowed stay impossible, so nothing becomes dense. A state with no
+        move seen or allowed stays put.
+
+        Args:
+            sequences: Sequences of state numbers; a message names the place of a wrong state, never
+                the state.
+            n_states: How many states there are.
+            smoothing: This many moves are added to every move that was seen or that `support`
+                allows.
+            support: A square matrix, sparse or not, whose entries above zero mark moves that are
+                possible though nobody made them; needs smoothing above zero.
 
         >>> MarkovModel.fit([[0, 1, 0, 0]], n_states=3).transition.toarray()
         array([[0.5, 0.5, 0. ],
@@ -228,6 +292,13 @@ class MarkovModel(Chain):
     ) -> MarkovModel:
         """The model learned from a matrix of counts, as `fit` does from sequences.
 
+        Args:
+            counts: A square matrix, sparse or not: how often each state moved to each.
+            smoothing: This many moves are added to every move that was seen or that `support`
+                allows.
+            support: A square matrix, sparse or not, whose entries above zero mark moves that are
+                possible though nobody made them; needs smoothing above zero.
+
         >>> MarkovModel.from_counts([[3, 1], [0, 0]]).transition.toarray()
         array([[0.75, 0.25],
                [0.  , 1.  ]])
@@ -246,11 +317,16 @@ class MarkovModel(Chain):
         """The model that EM (Baum-Welch) reaches from this one, and the score at every step.
 
         Each sequence holds log-likelihoods as for `filter`, so the states themselves are never
-        needed: released answers will do. `start` is shared, or a list of one belief for each
-        sequence. The possible moves stay those of this model. `smoothing` adds that many
-        moves to every possible one; what then never falls is the score plus smoothing times
-        the sum of the logs of the probabilities. It stops early once a step gains less than
-        `tolerance`.
+        needed: released answers will do. The possible moves stay those of this model. With
+        smoothing, what never falls is the score plus smoothing times the sum of the logs of the
+        probabilities.
+
+        Args:
+            sequences: Observations, as for `filter`, one sequence each.
+            start: What is known before each sequence; a list of beliefs has one for each.
+            n_iter: How many steps at most.
+            tolerance: Stop once a step gains less than this.
+            smoothing: This many moves are added to every possible one.
 
         >>> model = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
         >>> seen = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])

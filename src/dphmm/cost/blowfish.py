@@ -40,13 +40,19 @@ class Secret(NamedTuple):
     """A row that the table may hold."""
 
     person: Hashable
+    """Whose row it is."""
     value: Hashable
+    """What the row says."""
 
 
 def counting_query(
     secrets: Iterable[Secret], conditions: Sequence[Callable[[Secret], bool]]
 ) -> Query:
     """How many rows meet each condition: `select count(*) ... where ...`, one a dimension.
+
+    Args:
+        secrets: The rows that the table may hold.
+        conditions: Functions of a secret that say whether its row is counted, one a dimension.
 
     >>> secrets = [Secret("Ann", "flu"), Secret("Ann", "cancer")]
     >>> counting_query(secrets, [lambda secret: secret.value == "cancer"]).points.ravel().tolist()
@@ -71,6 +77,13 @@ def _secrets(secrets: Iterable[Secret]) -> tuple[Secret, ...]:
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Blowfish:
     """Secrets, what each adds to the query's answer, and a policy over them and null.
+
+    Args:
+        secrets: The rows that the table may hold: a person with a value.
+        query: What each secret adds to the answer.
+        edges: Pairs of secrets, by number, that must look alike.
+        null_edges: Secrets, by number, whose existence must be hidden.
+        possible: The secrets that the constraint allows, as a mask or numbers; all by default.
 
     >>> secrets = [Secret("Ann", "flu"), Secret("Ann", "cancer"), Secret("Bob", "cancer")]
     >>> query = counting_query(secrets, [lambda secret: secret.value == "cancer"])
@@ -123,7 +136,12 @@ class Blowfish:
         return len(self.secrets)
 
     def graph(self, neighbors: Neighbors = "both") -> PolicyGraph:
-        """The edges between possible secrets, those with the null node, or both."""
+        """The edges between possible secrets, those with the null node, or both.
+
+        Args:
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+        """
         edges = self.policy.restricted_to(self._with_null).edges
         lonely = (edges == self.null).any(axis=1)
         kept = {"bounded": edges[~lonely], "unbounded": edges[lonely], "both": edges}
@@ -131,13 +149,24 @@ class Blowfish:
         return PolicyGraph(self.null + 1, kept[neighbors])
 
     def hull(self, neighbors: Neighbors = "both") -> SensitivityHull:
-        """The sensitivity hull of the differences between neighbouring tables."""
+        """The sensitivity hull of the differences between neighbouring tables.
+
+        Args:
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+        """
         return sensitivity_hull(self.query, self.graph(neighbors))
 
     def body(
         self, mechanism: Mechanism = "knorm", neighbors: Neighbors = "both"
     ) -> SensitivityHull:
-        """The body that shapes a mechanism's noise: K itself, or Laplace's cross-polytope."""
+        """The body that shapes a mechanism's noise: K itself, or Laplace's cross-polytope.
+
+        Args:
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+        """
         expect_one_of(mechanism, get_args(Mechanism), "mechanism")
         hull = self.hull(neighbors)
         return hull if mechanism == "knorm" else hull.l1_ball()
@@ -150,6 +179,12 @@ class Blowfish:
         This is unbounded differential privacy, secret by secret; infinite if the answer of a
         secret lies outside the span of all that the policy hides. A secret that the
         constraint excludes is in no table, and loses nothing.
+
+        Args:
+            epsilon: What an answer costs between two linked secrets.
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
         """
         body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
         norms = [body.lattice_norm(point) * share for point in self.query.points[: self.null]]
@@ -170,6 +205,13 @@ class Blowfish:
         Unbounded: the worst existence, max ||f(s)||_K epsilon, the theorem's second part.
         Bounded: the worst replacement, max ||f(s) - f(s')||_K epsilon over all possible
         secrets, its first part. `neighbors` are the edges that the policy was enforced for.
+
+        Args:
+            epsilon: What an answer costs between two linked secrets.
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+            protect: "unbounded" or "bounded": the differential privacy that is asked for.
         """
         expect_one_of(protect, ("bounded", "unbounded"), "protect")
         body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
@@ -187,6 +229,12 @@ class Blowfish:
 
         A secret can be protected by one that the policy does not link it with, and its
         existence can stay unprotected although the policy links it.
+
+        Args:
+            secret: The secret's number.
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
         """
         if not 0 <= whole(secret, "secret", None) < self.null:
             raise ArgumentError(f"secret must be one of 0..{self.null - 1}, got {secret!r}")

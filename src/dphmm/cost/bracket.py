@@ -39,9 +39,13 @@ class Bracket:
     """Two ends with the value between them, and where each end comes from."""
 
     lower: Loss
+    """What two paths attain."""
     upper: Loss
+    """What no two paths pass."""
     lower_from: str = "facet sequence"
+    """Where the lower end comes from."""
     upper_from: str = "Theorem 7.2"
+    """Where the upper end comes from."""
 
     @property
     def is_tight(self) -> bool:
@@ -50,7 +54,13 @@ class Bracket:
 
 
 def path_epsilon(history: History, path: ArrayLike, other: ArrayLike) -> Loss:
-    """The loss between two given paths, exactly: the sum of what each release tells."""
+    """The loss between two given paths, exactly: the sum of what each release tells.
+
+    Args:
+        history: What was released, or will be, step by step.
+        path: One state for each step; nobody asks whether the chain can take it.
+        other: Another.
+    """
     expect(history, History, "history")
     n_states = history.models[0].n_states
     pair = state_numbers(path, n_states, "path"), state_numbers(other, n_states, "other")
@@ -70,6 +80,9 @@ def sequence_bracket(history: History) -> Bracket:
 
     Above is what the paper's Theorem 7.2 gives, below what two paths attain that were found
     by alternating ascent. Where the two meet, the value is exact.
+
+    Args:
+        history: What was released, or will be, step by step.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel

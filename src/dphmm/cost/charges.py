@@ -25,6 +25,11 @@ Loss: TypeAlias = Fraction | float
 class Charge:
     """One answer: the query, the body that shapes the noise, and the epsilon it was given.
 
+    Args:
+        query: What is asked: the answer of every state.
+        hull: The body that shaped the noise, on the lattice of the query.
+        epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+
     >>> Charge(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), "0.5").epsilon
     Fraction(1, 2)
     """
@@ -44,6 +49,9 @@ class Charge:
 
         Two states of one coset differ in norm by max_h |height difference| / offset; two of
         different cosets by infinity.
+
+        Args:
+            states: State numbers.
         """
         moved = exact_product(self.query.points[states], self.hull.transform)
         rank = self.hull.rank
@@ -72,6 +80,12 @@ def constrained_epsilon(
     Exact, and infinite if two possible answers differ by something outside the span of K. A
     norm is the largest of its facets' heights, so the facets' spans decide; no pair is formed.
 
+    Args:
+        query: What is asked: the answer of every state.
+        hull: The body that shapes the noise, on the lattice of the query.
+        epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> hull = SensitivityHull.from_vertices([[-1, 1], [4, 1], [1, 1], [3, 0]])
     >>> constrained_epsilon(query, hull, 1)
@@ -86,6 +100,12 @@ def worst_pair(
     query: Query, hull: SensitivityHull, epsilon: Exact, possible: ArrayLike | None = None
 ) -> WorstPair:
     """The pair behind `constrained_epsilon`; both states are public, being any two possible.
+
+    Args:
+        query: What is asked: the answer of every state.
+        hull: The body that shapes the noise, on the lattice of the query.
+        epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
 
     >>> worst_pair(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), 1)
     WorstPair(epsilon=Fraction(3, 1), first=0, second=2)

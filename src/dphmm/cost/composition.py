@@ -45,6 +45,10 @@ def compose(charges: Iterable[Charge], possible: ArrayLike | None = None) -> Com
 
     Theorem 7.1 adds each query's worst pair, which need not be the same pair.
 
+    Args:
+        charges: The answers, all about the same states.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.geometry.query import Query
     >>> body = SensitivityHull.from_vertices([[1]])

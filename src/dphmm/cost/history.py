@@ -30,6 +30,15 @@ class History:
     first step on; what was known before the first step (`start`) only decides which are
     possible. A path that a later possible set cuts off counts up to there. A step without
     charges is one without a release.
+
+    Args:
+        model: The chain.
+        charges: For every step its answers, none where nothing was released.
+        start: What was known before the first step: a state, a distribution, a belief, or a mask of
+            what was possible. By default nothing.
+        possible: For every step the states possible before its release, as a mask or numbers; None
+            where all that the moves lead to is possible.
+        time: The time of `start`; the first step leads into the next.
     """
 
     charges: tuple[tuple[Charge, ...], ...]
@@ -90,8 +99,14 @@ class History:
     ) -> History:
         """The history of one query: a hull for each step, None where nothing was released.
 
-        `epsilon` is one for all or one for each step; `possible` are the masks before each
-        release, None where all that the moves lead to is possible.
+        Args:
+            query: What is asked at every step.
+            model: The chain.
+            hulls: For every step the body of its noise, None where nothing was released.
+            epsilon: One for all, or one for each step.
+            start: As for the class.
+            possible: As for the class.
+            time: As for the class.
 
         >>> body = SensitivityHull.from_vertices([[1]])
         >>> model = MarkovModel([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
@@ -132,7 +147,11 @@ class History:
         return f"History(steps={len(self)}, releases={releases}, states={self.models[0].n_states})"
 
     def states(self, step: int) -> IntArray:
-        """The numbers of the states possible before a step's release; steps count from 0."""
+        """The numbers of the states possible before a step's release; steps count from 0.
+
+        Args:
+            step: A step's number, from 0.
+        """
         if not 0 <= whole(step, "step") < len(self):
             raise ArgumentError(f"step must be one of 0..{len(self) - 1}, got {step!r}")
         return np.flatnonzero(self.possible[step])
@@ -141,6 +160,9 @@ class History:
         """The predecessors of each possible state, as (indptr, indices) among the possible.
 
         Both sides are numbered as in `states`, of this step and of the one before it.
+
+        Args:
+            step: A step's number, from 1.
         """
         here, before = self.states(step), self.states(step - 1)
         incoming = self.models[step].transition[before][:, here].T.tocsr()

@@ -39,6 +39,9 @@ def paper_sequence_epsilon(history: History) -> Loss:
 
     An upper bound: the worst pairs of two times need not lie on two paths that the chain can
     take. Infinite exactly when `sequence_epsilon` is.
+
+    Args:
+        history: What was released, or will be, step by step.
     """
     return sum(worst_losses(history), Fraction(0))
 
@@ -60,6 +63,9 @@ def sequence_epsilon(history: History) -> Loss:
     Infinite as soon as one release can tell two possible states apart with certainty. Up to
     TIGHT_STATES possible states; `sequence_bracket` goes beyond.
 
+    Args:
+        history: What was released, or will be, step by step.
+
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
     >>> from dphmm.geometry.query import Query
@@ -75,7 +81,11 @@ def sequence_epsilon(history: History) -> Loss:
 
 
 def event_epsilon(history: History) -> Loss:
-    """The largest loss between two paths that differ at one time only."""
+    """The largest loss between two paths that differ at one time only.
+
+    Args:
+        history: What was released, or will be, step by step.
+    """
     return window_epsilon(history, 1)
 
 
@@ -85,6 +95,10 @@ def window_epsilon(history: History, width: int) -> Loss:
     Before the window the paths agree, and after it they agree again; a window that touches
     the last step need not be rejoined. An infinite loss counts as soon as it occurs, rejoined
     or not: that release by itself tells the two apart. Zero if no two such paths exist.
+
+    Args:
+        history: What was released, or will be, step by step.
+        width: How many consecutive steps may differ, at least 1.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel

@@ -37,6 +37,11 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
     be published, as long as nobody marks the true state in it. One for a state that was
     impossible or certain and still is; infinite for one that became certain.
 
+    Args:
+        prior: The probabilities of the states before any release, one row a time if there are
+            several.
+        posterior: The same, given all releases.
+
     >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
     [4.0, 0.25, 1.0]
     """
@@ -67,6 +72,7 @@ class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
 
     releases: int
+    """How many answers were given."""
     linked: Fraction
     """The largest loss of one time step between two states that the policy links."""
     spent: Fraction
@@ -78,6 +84,7 @@ class PrivacyStatement:
     window: Loss | None
     """Between two paths that differ within `width` steps."""
     width: int
+    """The steps that `window` is about."""
     sequence: Loss | Bracket
     """Between any two paths, tight, or a bracket around it."""
     paper_sequence: Loss
@@ -144,9 +151,14 @@ def privacy_statement(
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
-    `adaptive` says that hulls depended on earlier answers, as with `delta` above zero. By
-    default it is true when some release could single out a part of the possible states, which
-    is the other way in which answers shape later hulls.
+    Args:
+        history: What was released, or will be, step by step.
+        width: How many steps the statement about a few steps is for.
+        prior: The probabilities before any release, for the realised odds.
+        posterior: The same, given all releases; both or neither.
+        adaptive: Whether hulls depended on earlier answers, as with `delta` above zero. By default
+            whether some release could single out a part of the possible states, which is the
+            other way in which answers shape later hulls.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel

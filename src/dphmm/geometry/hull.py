@@ -160,6 +160,9 @@ class SensitivityHull:
         U is uniform on K; on the cone over a boundary simplex with corners v_1..v_k the
         expectation is (sum |v_i|^2 + |sum v_i|^2) / ((k+1)(k+2)).
 
+        Args:
+            epsilon: What an answer costs between two linked states.
+
         >>> SensitivityHull.from_vertices([[2, 0]]).mean_squared_error(1)
         Fraction(8, 1)
         """
@@ -175,6 +178,9 @@ class SensitivityHull:
         """inf{r : v in rK} as an exact fraction, for one vector in the units of the query.
 
         Infinite outside the span. A float means the decimal that it prints as.
+
+        Args:
+            vector: One vector in the units of the query; a float is the decimal that it prints as.
         """
         entries = np.array(vector, dtype=object).ravel()
         rational = [exact(entry, "vector") / self.step for entry in entries]
@@ -186,11 +192,19 @@ class SensitivityHull:
         return norm / int(scale) if isinstance(norm, Fraction) else norm
 
     def contains(self, vector: ArrayLike) -> bool:
-        """Whether one vector in the units of the query lies in K, its boundary included."""
+        """Whether one vector in the units of the query lies in K, its boundary included.
+
+        Args:
+            vector: One vector in the units of the query; a float is the decimal that it prints as.
+        """
         return self.norm(vector) <= 1
 
     def lattice_norm(self, vector: ObjectArray) -> Fraction | float:
-        """The norm of one integer vector, exactly."""
+        """The norm of one integer vector, exactly.
+
+        Args:
+            vector: (d,) integers that count steps of the lattice.
+        """
         (whole,) = self._checked(np.asarray(vector)[None], "vector")
         inside = exact_product(whole[None, :], self.transform)[0]
         if inside[self.rank :].any():
@@ -200,7 +214,11 @@ class SensitivityHull:
         return max((Fraction(height, offset) for height, offset in pairs), default=Fraction(0))
 
     def lattice_norms(self, vectors: ObjectArray) -> FloatArray:
-        """The norms of many integer vectors, each correctly rounded but for the last bit."""
+        """The norms of many integer vectors, each correctly rounded but for the last bit.
+
+        Args:
+            vectors: (m, d) integers that count steps of the lattice.
+        """
         inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
         if self._fits(inside):
             norms: FloatArray = kernels.gauge.norms(inside, self.body.normals, self.body.offsets)
@@ -211,7 +229,11 @@ class SensitivityHull:
         return np.where(spanned, norms, inf)
 
     def lattice_contains(self, vectors: ObjectArray) -> Mask:
-        """Which of many integer vectors lie in K, exactly."""
+        """Which of many integer vectors lie in K, exactly.
+
+        Args:
+            vectors: (m, d) integers that count steps of the lattice.
+        """
         inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
         if self._fits(inside):
             held: Mask = kernels.gauge.contains(inside, self.body.normals, self.body.offsets)
@@ -229,7 +251,11 @@ class SensitivityHull:
         return extent, self.body.normals, self.body.offsets
 
     def largest_lattice_norm(self, points: ObjectArray) -> Fraction | float:
-        """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it."""
+        """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it.
+
+        Args:
+            points: (m, d) lattice points, such as `query.points`.
+        """
         moved = exact_product(self._checked(points, "points"), self.transform)
         inside, outside = moved[:, : self.rank], moved[:, self.rank :]
         if (outside != outside[0]).any():

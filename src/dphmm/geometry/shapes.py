@@ -33,6 +33,9 @@ WORTHWHILE = Fraction(1, 1000)
 def enlarge(hull: SensitivityHull) -> SensitivityHull:
     """A body that contains the hull and has no larger mean squared error.
 
+    Args:
+        hull: The hull that the body must contain.
+
     >>> thin = SensitivityHull.from_vertices([[100, 5], [100, -5]])
     >>> float(enlarge(thin).mean_squared_error(1) / thin.mean_squared_error(1)) < 0.70
     True

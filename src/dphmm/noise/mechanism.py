@@ -43,6 +43,10 @@ def body_for(
     """What a mechanism's name makes of the policy's hull; None leaves it as it is.
 
     `isotropic` is K-norm noise under another name: transforming K and back changes nothing.
+
+    Args:
+        mechanism: "knorm" (the paper's), "laplace" or "isotropic".
+        shape: "hull", or "enlarged" for a larger body with a smaller error.
     """
     bodies = {"knorm": None, "isotropic": None, "laplace": SensitivityHull.l1_ball}
     if isinstance(mechanism, str) and mechanism == "reference_knorm":
@@ -62,6 +66,12 @@ def body_for(
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Mechanism:
     """K-norm noise for one query, one body and one epsilon.
+
+    Args:
+        query: What is asked: the answer of every state.
+        body: The body that shapes the noise, on the lattice of the query. It keeps the promise of
+            every edge whose difference it contains.
+        epsilon: What an answer costs between two linked states; 0.1 and "0.1" are both a tenth.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1, -1], [4, 1]]), 1)
@@ -90,6 +100,15 @@ class Mechanism:
         """The lattice answer for a state: this is where a true state meets noise.
 
         A state that is not possible is answered as the possible one with the nearest answer.
+
+        Args:
+            state: The true state, which nothing else here ever sees.
+            randomness: Where the random words come from; by default the operating system's secure
+                source.
+            context: What names the answer for keyed noise: the same names, law and state give the
+                same answer.
+            possible: A mask over the states, or the numbers of the possible ones; all are by
+                default.
         """
         state_number(state, self.query.n_states)
         if possible is not None and not possible_mask(possible, self.query.n_states)[state]:
@@ -109,6 +128,12 @@ class Mechanism:
 
         For experiments and audits, whose answers go to nobody. Under a key the answers are
         those of `sample` with the numbers 0, 1, 2, ... as contexts.
+
+        Args:
+            state: The state that is answered.
+            size: How many answers.
+            randomness: Where the random words come from; by default the operating system's secure
+                source.
 
         >>> query = Query([[0], [3]])
         >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[3]]), 1)
@@ -136,6 +161,10 @@ class Mechanism:
         """-epsilon ||z - f(s)||_K for every state: its log-probability but for one constant.
 
         Minus infinity exactly where the answer lies outside the state's span.
+
+        Args:
+            lattice: One answer in steps of the lattice; `query.on_lattice` makes it of one in
+                units.
         """
         answer = lattice_vector(lattice)
         if answer.shape != (self.query.dimension,):
@@ -166,7 +195,12 @@ class Mechanism:
         return self.query.reach + REACH * largest(self.body.body.corners)
 
     def lattice_log_probability(self, lattice: ArrayLike) -> FloatArray:
-        """The logarithm of P(lattice | s) for every state."""
+        """The logarithm of P(lattice | s) for every state.
+
+        Args:
+            lattice: One answer in steps of the lattice; `query.on_lattice` makes it of one in
+                units.
+        """
         return self.lattice_log_likelihood(lattice) - self.log_normalizer
 
     @cached_property

@@ -35,10 +35,17 @@ def reference_knorm(
     """Float answers with density proportional to exp(-epsilon ||z - f(s)||_K): (size, d).
 
     A cone over a boundary simplex v_1..v_k is taken with probability proportional to |det|;
-    there z = sum a_j v_j with independent exponential weights a_j. `isotropic` moves K to
-    isotropic position, draws there and moves the noise back, as the paper's planar isotropic
-    mechanism does: another way to the same distribution. `query` may also be an array of
-    answers, one row a state.
+    there z = sum a_j v_j with independent exponential weights a_j.
+
+    Args:
+        query: What is asked, or an array of answers, one row a state.
+        body: The body that shapes the noise.
+        epsilon: What an answer costs between two linked states.
+        state: The state that is answered.
+        rng: The numpy generator to draw from.
+        size: How many answers.
+        isotropic: Whether to move K to isotropic position, draw there and move the noise back, as
+            the paper's planar isotropic mechanism does: another way to the same distribution.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> body = SensitivityHull.from_vertices([[1, -1], [4, 1]])

@@ -34,6 +34,12 @@ __all__ = ["PolicyGraph"]
 class PolicyGraph:
     """An undirected graph over the states 0..n_states-1 (Definition 4.2).
 
+    Args:
+        n_states: How many states there are.
+        edges: Pairs of states that must look alike, each pair once.
+        cliques: Groups of states in which everybody must look like everybody; a clique costs its
+            members, not its pairs.
+
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
     >>> policy.edges.tolist()
     [[1, 2], [3, 4], [3, 5], [4, 5]]
@@ -69,12 +75,20 @@ class PolicyGraph:
 
     @classmethod
     def complete(cls, n_states: int) -> PolicyGraph:
-        """Everybody must look like everybody: G_cplt, one clique."""
+        """Everybody must look like everybody: G_cplt, one clique.
+
+        Args:
+            n_states: How many states there are.
+        """
         return cls(n_states, cliques=[np.arange(whole(n_states, "n_states", 1))])
 
     @classmethod
     def by_category(cls, labels: Iterable[Hashable]) -> PolicyGraph:
-        """States with the same label must look alike: G_categ, disjoint cliques."""
+        """States with the same label must look alike: G_categ, disjoint cliques.
+
+        Args:
+            labels: One label a state, of any hashable kind.
+        """
         categories: dict[Hashable, list[int]] = {}
         expect(labels, Iterable, "labels")
         names = list(labels)
@@ -90,6 +104,10 @@ class PolicyGraph:
         """States whose answers are at most `radius` apart must look alike: G_util.
 
         The Euclidean distance is compared exactly, between lattice points.
+
+        Args:
+            query: What is asked: the answer of every state.
+            radius: The largest distance that is linked, in the units of the query.
         """
         expect(query, Query, "query")
         reach = exact(radius, "radius") / query.step
@@ -111,7 +129,11 @@ class PolicyGraph:
 
     @classmethod
     def one_step(cls, model: MarkovModel) -> PolicyGraph:
-        """States that one state can reach in one step must look alike: G_trs, a clique a row."""
+        """States that one state can reach in one step must look alike: G_trs, a clique a row.
+
+        Args:
+            model: The chain's moves.
+        """
         expect(model, MarkovModel, "model")
         pattern = model.transition
         members = np.asarray(pattern.indices, dtype=np.int64)
@@ -120,7 +142,11 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any) -> PolicyGraph:
-        """The policy of an undirected networkx graph whose nodes are 0..n-1; loops are dropped."""
+        """The policy of an undirected networkx graph whose nodes are 0..n-1; loops are dropped.
+
+        Args:
+            graph: An undirected networkx graph.
+        """
         if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
             raise ArgumentError(f"graph must be a networkx graph, got {type(graph).__name__}")
         nodes = set(graph.nodes)
@@ -170,7 +196,11 @@ class PolicyGraph:
         return mask
 
     def neighbors(self, state: int) -> IntArray:
-        """The states that must look like `state`, itself included (Definition 4.3)."""
+        """The states that must look like `state`, itself included (Definition 4.3).
+
+        Args:
+            state: The state's number.
+        """
         state = state_number(state, self.n_states)
         found = [self.links[(self.links == state).any(axis=1)].ravel(), np.array([state])]
         clique_of = np.searchsorted(self.offsets, np.flatnonzero(self.members == state), "right")
@@ -178,12 +208,21 @@ class PolicyGraph:
         return np.unique(np.concatenate(found))
 
     def has_edge(self, a: int, b: int) -> bool:
-        """Whether the policy links two different states."""
+        """Whether the policy links two different states.
+
+        Args:
+            a: One state's number.
+            b: The other's.
+        """
         a, b = state_number(a, self.n_states, "a"), state_number(b, self.n_states, "b")
         return a != b and bool(np.isin(b, self.neighbors(a)))
 
     def restricted_to(self, possible: ArrayLike) -> PolicyGraph:
-        """The edges with both ends possible: the constrained graph of the paper."""
+        """The edges with both ends possible: the constrained graph of the paper.
+
+        Args:
+            possible: A mask over the states, or the numbers of the possible ones.
+        """
         mask = possible_mask(possible, self.n_states)
         if mask.all():
             return self
@@ -195,13 +234,21 @@ class PolicyGraph:
         )
 
     def with_edges(self, edges: ArrayLike) -> PolicyGraph:
-        """The graph with more edges; one that is there already changes nothing."""
+        """The graph with more edges; one that is there already changes nothing.
+
+        Args:
+            edges: Pairs of states.
+        """
         extra = _checked_edges(edges, self.n_states)
         links = _sorted_edges(np.concatenate([self.links, extra]))
         return self._from_parts(self.n_states, links, self.members, self.offsets)
 
     def without_edges(self, edges: ArrayLike) -> PolicyGraph:
-        """The graph with fewer edges; cliques that lose one are kept as their other edges."""
+        """The graph with fewer edges; cliques that lose one are kept as their other edges.
+
+        Args:
+            edges: Pairs of states; one that is not there changes nothing.
+        """
         unwanted = _checked_edges(edges, self.n_states)
         keep = ~np.isin(_keys(self.edges), _keys(unwanted))
         return self._from_parts(self.n_states, self.edges[keep])

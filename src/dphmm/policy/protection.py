@@ -30,8 +30,14 @@ def degree_of_protection(
     """Count, for each possible state, the possible states that hide it (Definition 5.2).
 
     The state itself counts, so 1 means exposed. A state without an edge may still be hidden,
-    if others fall inside its hull; impossible states count 0. `hull` is the body that the
-    noise really uses, by default the policy's own.
+    if others fall inside its hull; impossible states count 0.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
@@ -49,6 +55,13 @@ def exposed(
     hull: SensitivityHull | None = None,
 ) -> IntArray:
     """The possible states that no other possible state hides, lowest first.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
@@ -68,6 +81,13 @@ def is_protectable(
     """Whether every possible state is hidden by another (Definition 5.3).
 
     A lone possible state is not: whoever knows the model knows it already.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
     """
     return not len(exposed(query, policy, possible, hull))
 
@@ -83,6 +103,13 @@ def unprotected(
     A state with possible neighbours must look like all of them; one without must look like
     some other possible state. (As printed the definition lets that state be itself, which
     would ask for nothing.) With the policy's own hull the first half always holds.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
     """
     mask = _checked(query, policy, possible)
     body = _body(query, policy, mask, hull)

@@ -56,11 +56,20 @@ def protect(
 ) -> PolicyGraph:
     """The policy on the possible states with the edges that protect every one of them.
 
-    `body` turns the policy's hull into the body that the noise really uses, for example
-    `SensitivityHull.l1_ball`; it must contain the hull. `partners` are the user's own choices:
-    a partner for a state, used if the state is exposed and the partner possible, or a whole
-    graph that must suffice.
     A lone possible state is returned as it is, since nothing can hide it.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        method: How an exposed state gets its partner: "min_error", "nearest" (Algorithm 1),
+            "min_area" (Algorithm 3) or "optimal", which takes all choices together.
+        full_rank: Whether edges are also added until no two possible states are told apart for
+            certain.
+        body: A function from a hull to the body that the noise really uses, such as
+            `SensitivityHull.l1_ball`; that body must contain the hull. By default the hull itself.
+        partners: Your own choices: a partner for a state, used if the state is exposed and the
+            partner possible, or a whole graph that must suffice.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
@@ -88,7 +97,17 @@ def added_edges(
     body: Body | None = None,
     partners: Mapping[int, int] | PolicyGraph | None = None,
 ) -> IntArray:
-    """The edges that `protect` adds, in the order in which it adds them."""
+    """The edges that `protect` adds, in the order in which it adds them.
+
+    Args:
+        query: As for `protect`, and so are the others.
+        policy: The graph.
+        possible: The possible states.
+        method: How a partner is chosen.
+        full_rank: Whether to go on until nobody is told apart for certain.
+        body: From a hull to the body of the noise.
+        partners: Your own choices.
+    """
     check_policy(policy, query)
     expect_one_of(method, get_args(RepairMethod), "method")
     if body is not None and not callable(body):

@@ -26,6 +26,11 @@ def sensitivity_hull(
 ) -> SensitivityHull:
     """K = Conv{f(j) - f(k) : j and k linked and possible} (Definition 5.1).
 
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
     >>> hull = sensitivity_hull(query, policy)
