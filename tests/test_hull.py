@@ -359,6 +359,6 @@ def test_bad_arguments_say_what_they_must_be(make, message):
 
 def test_a_repr_counts_and_shows_no_answer():
     assert repr(sensitivity_hull(QUERY, POLICY)) == (
-        "SensitivityHull(dimension=2, rank=2, corners=6)"
+        "SensitivityHull(dimension=2, rank=2, corners=6, step=1)"
     )
     assert sensitivity_hull(QUERY, POLICY) != "a hull"

@@ -14,9 +14,13 @@ import textwrap
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 import dphmm
+from dphmm.cost import Charge, History
+from dphmm.cost.adversary import attack, guarantee_against
+from dphmm.cost.local_noise import LocalRelease
 
 # Names whose parameters are still to be documented; take one off when it is.
 TO_COME = {
@@ -139,6 +143,57 @@ def test_nothing_is_documented_that_is_no_parameter(name):
 
 def test_what_is_to_come_is_there():
     assert set(dphmm.__all__) >= TO_COME
+
+
+# What an object looks like
+
+QUERY = dphmm.Query([[0, 0], [0, 1], [2, 3]], step="0.5")
+POLICY = dphmm.PolicyGraph(3, [(0, 1), (1, 2)])
+MODEL = dphmm.MarkovModel(np.full((3, 3), 1 / 3))
+HULL = dphmm.sensitivity_hull(QUERY, POLICY)
+HISTORY = History.of(QUERY, MODEL, [HULL, HULL], "0.1")
+
+
+@pytest.mark.parametrize(
+    ("thing", "text"),
+    [
+        (QUERY, "Query(n_states=3, dimension=2, step=0.5)"),
+        (POLICY, "PolicyGraph(n_states=3, links=2, cliques=0)"),
+        (MODEL, "MarkovModel(3 states, 9 moves)"),
+        (HULL, "SensitivityHull(dimension=2, rank=2, corners=4, step=0.5)"),
+        (dphmm.Mechanism(QUERY, HULL, 0.1), f"Mechanism({QUERY}, {HULL}, epsilon=0.1)"),
+        (dphmm.Belief.certain(1, 3), "Belief(3 states, 1 possible)"),
+        (dphmm.TimeVaryingModel([MODEL]), "TimeVaryingModel(3 states, 1 models)"),
+        (Charge(QUERY, HULL, "1/3"), f"Charge({QUERY}, {HULL}, epsilon=1/3)"),
+        (HISTORY, "History(steps=2, releases=2, states=3)"),
+        (attack([None, None], model=MODEL, start=0), "Attack(steps=2, score=0)"),
+        (
+            guarantee_against(QUERY, POLICY, HULL, 1, possible=[0, 1], known=[1, 2]),
+            "Knowledge(case='other', common=1 states, epsilon=0, unprotected=0 states)",
+        ),
+        (
+            LocalRelease.shared(QUERY, HULL, 1, [0, 1]),
+            f"LocalRelease({QUERY}, epsilon=1, states=2, hulls=1)",
+        ),
+    ],
+    ids=lambda thing: type(thing).__name__,
+)
+def test_an_object_shows_what_it_is(thing, text):
+    assert repr(thing) == text
+
+
+@pytest.mark.parametrize("name", sorted(public_objects()))
+def test_no_class_looks_like_a_place_in_memory(name):
+    thing = public_objects()[name]
+    if inspect.isclass(thing) and not inspect.isabstract(thing):
+        assert thing.__repr__ is not object.__repr__
+
+
+def test_a_statement_shows_its_sentences_as_a_list():
+    shown = dphmm.privacy_statement(HISTORY)._repr_html_()
+    assert shown.startswith("<ul><li>2 releases, epsilon 0.2 in all.</li><li>")
+    assert shown.count("<li>") == shown.count("</li>") == 7
+    assert "paper&#x27;s" in shown
 
 
 # The test itself

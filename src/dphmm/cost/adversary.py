@@ -44,7 +44,7 @@ __all__ = [
 # Other priors and possible sets
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Knowledge:
     """What a release still guarantees against somebody with another possible set."""
 
@@ -56,6 +56,12 @@ class Knowledge:
     """The loss of the worst pair of common states: what holds in every case (appendix)."""
     unprotected: IntArray
     """The states that he holds possible and for which Definition 4.4 fails on his set."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Knowledge(case={self.case!r}, common={int(self.common.sum())} states, "
+            f"epsilon={self.epsilon}, unprotected={len(self.unprotected)} states)"
+        )
 
 
 def guarantee_against(
@@ -136,7 +142,7 @@ def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
 # Attacks on released tracks, with any model
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attack:
     """What a reader of releases believes, given a model that may be wrong; all of it public."""
 
@@ -148,6 +154,9 @@ class Attack:
     """The most likely path."""
     score: float
     """The log-probability of the releases under the model."""
+
+    def __repr__(self) -> str:
+        return f"Attack(steps={len(self.path)}, score={self.score:g})"
 
 
 def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, ObjectArray
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
@@ -21,7 +21,7 @@ Loss: TypeAlias = Fraction | float
 """An exact fraction, or a float that is infinite or rounded up."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Charge:
     """One answer: the query, the body that shapes the noise, and the epsilon it was given.
 
@@ -43,6 +43,9 @@ class Charge:
         share = as_epsilon(epsilon)
         for name, value in (("query", query), ("hull", hull), ("epsilon", share)):
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Charge({self.query!r}, {self.hull!r}, epsilon={as_text(self.epsilon)})"
 
     def heights(self, states: IntArray) -> tuple[ObjectArray, IntArray]:
         """The facets' integer heights at each state, and the coset of the span it lies in.

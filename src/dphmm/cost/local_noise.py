@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import ObjectArray
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask, state_number, state_numbers
@@ -49,7 +49,7 @@ def local_hull(
     return sensitivity_hull(query, PolicyGraph.complete(query.n_states), near & mask)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LocalRelease:
     """A leaky mechanism, and the attack of the appendix on it.
 
@@ -72,6 +72,13 @@ class LocalRelease:
         for state, hull in self.hulls.items():
             state_numbers([state], self.query.n_states, "hulls")
             check_body(hull, self.query, "hulls")
+
+    def __repr__(self) -> str:
+        shared = len({hull.digest for hull in self.hulls.values()})
+        return (
+            f"LocalRelease({self.query!r}, epsilon={as_text(self.epsilon)}, "
+            f"states={len(self.hulls)}, hulls={shared})"
+        )
 
     @classmethod
     def local(

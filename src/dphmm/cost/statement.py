@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from math import exp, inf
 
 import numpy as np
@@ -129,6 +130,10 @@ class PrivacyStatement:
                 "that delta left out are not covered."
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
+        return f"<ul>{lines}</ul>"
 
     def _sequence(self) -> str:
         if isinstance(self.sequence, Bracket) and not self.sequence.is_tight:

@@ -281,7 +281,7 @@ class SensitivityHull:
     def __repr__(self) -> str:
         return (
             f"SensitivityHull(dimension={self.dimension}, rank={self.rank}, "
-            f"corners={len(self.body.corners)})"
+            f"corners={len(self.body.corners)}, step={as_text(self.step)})"
         )
 
     def _checked(self, vectors: ObjectArray, argument: str) -> ObjectArray:

@@ -169,7 +169,10 @@ class Query:
         return candidates[np.array(closest, dtype=np.int64)]
 
     def __repr__(self) -> str:
-        return f"Query(n_states={self.n_states}, dimension={self.dimension}, step={self.step})"
+        return (
+            f"Query(n_states={self.n_states}, dimension={self.dimension}, "
+            f"step={as_text(self.step)})"
+        )
 
     def _warn_if_collapsed(self) -> None:
         if np.array_equal(self.in_units(self.points), self.values):

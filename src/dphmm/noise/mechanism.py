@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, ObjectArray
 from dphmm.errors import ArgumentError, expect, expect_one_of
-from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
@@ -89,6 +89,9 @@ class Mechanism:
         share = as_epsilon(epsilon)
         for name, value in (("query", query), ("body", body), ("epsilon", share)):
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Mechanism({self.query!r}, {self.body!r}, epsilon={as_text(self.epsilon)})"
 
     def sample_lattice(
         self,
