@@ -356,6 +356,7 @@ def test_a_count_too_small_to_divide_is_still_possible():
         ([0, 1, 2], {}, r"sequence 0 has 0 dimensions"),
         ([[0]], {"n_states": 0}, r"n_states must be at least 1, got 0"),
         ([[0]], {"smoothing": -1}, r"smoothing must not be negative, got -1"),
+        ([[0]], {"smoothing": "1e350"}, r"smoothing must be at most 1e300, got '1e350'"),
         ([[0]], {"smoothing": np.nan}, r"smoothing must be finite and rational, got nan"),
         ([[0]], {"support": np.eye(3)}, r"smoothing must be positive when support is given"),
         ([[0]], {"support": np.eye(2), "smoothing": 1}, r"support must have shape \(3, 3\)"),

@@ -162,10 +162,12 @@ def count_moves(sources: IntArray, targets: IntArray, n_states: int) -> sparse.c
 
 def check_smoothing(smoothing: float) -> float:
     """The smoothing as a float, if it is a number that counts can be raised by."""
-    used = float(exact(smoothing, "smoothing"))
+    used = exact(smoothing, "smoothing")
     if used < 0:
         raise ArgumentError(f"smoothing must not be negative, got {smoothing!r}")
-    return used
+    if used > 10**300:
+        raise ArgumentError(f"smoothing must be at most 1e300, got {smoothing!r}")
+    return float(used)
 
 
 def probabilities_from_counts(
