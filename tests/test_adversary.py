@@ -15,15 +15,14 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import MarkovModel
 from dphmm.cost import constrained_epsilon
 from dphmm.cost.adversary import (
-    LocalRelease,
     attack,
     guarantee_against,
     largest_gains,
-    local_hull,
     private_identification_rate,
     private_score,
     suspect_probabilities,
 )
+from dphmm.cost.local_noise import LocalRelease, local_hull
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -112,9 +111,9 @@ def test_localdp_puts_answers_on_lines_that_name_the_state():
     leaky = LocalRelease.local(QUERY, PATH, 1, POSSIBLE)
     assert sorted(leaky.hulls[S4].lattice_vertices.tolist()) == [[-1, -1], [1, 1]]
     assert sorted(leaky.hulls[S5].lattice_vertices.tolist()) == [[-3, 0], [3, 0]]
-    assert leaky.candidates(QUERY.points[S4] + 2) == [S4, S6]
-    assert leaky.candidates(QUERY.points[S5] - [2, 0]) == [S5, S6]
-    assert leaky.candidates([2, 5]) == [S6]
+    assert leaky.lattice_candidates(QUERY.points[S4] + 2) == [S4, S6]
+    assert leaky.lattice_candidates(QUERY.points[S5] - [2, 0]) == [S5, S6]
+    assert leaky.lattice_candidates([2, 5]) == [S6]
 
 
 @pytest.mark.parametrize("state", [S4, S5, S6])
@@ -122,13 +121,13 @@ def test_the_attack_rules_states_out_of_localdp_and_none_out_of_ours(state):
     source = SeededRandomness(np.random.default_rng(0))
     leaky = LocalRelease.local(QUERY, PATH, 1, POSSIBLE)
     ours = LocalRelease.shared(QUERY, sensitivity_hull(QUERY, PATH, POSSIBLE), 1, POSSIBLE)
-    left = [leaky.candidates(leaky.sample(state, source)) for _ in range(DRAWS)]
+    left = [leaky.lattice_candidates(leaky.sample_lattice(state, source)) for _ in range(DRAWS)]
     assert all(state in candidates for candidates in left)
     assert np.mean([len(candidates) < 3 for candidates in left]) > 0.8
     if state == S6:
         assert [S6] in left
     for _ in range(DRAWS):
-        assert ours.candidates(ours.sample(state, source)) == [S4, S5, S6]
+        assert ours.lattice_candidates(ours.sample_lattice(state, source)) == [S4, S5, S6]
 
 
 def test_in_the_papers_clique_all_states_have_the_same_neighbours_and_the_attack_fails():
@@ -266,7 +265,7 @@ def test_the_largest_gain_is_that_of_every_answer_in_a_window(weights):
     mechanism = Mechanism(QUERY, sensitivity_hull(QUERY, POLICY), Fraction(3, 2))
     best = np.ones(6)
     for answer in product(range(-9, 15), range(-9, 13)):
-        likelihood = np.exp(mechanism.log_likelihood(answer))
+        likelihood = np.exp(mechanism.lattice_log_likelihood(answer))
         best = np.maximum(best, np.where(prior > 0, likelihood / (prior @ likelihood), 1.0))
     assert largest_gains(mechanism, prior) == pytest.approx(best, rel=FLOAT_REL)
 
@@ -317,4 +316,4 @@ def test_bad_arguments_say_what_they_must_be_and_no_state():
 
 def test_a_lone_state_without_neighbours_has_a_local_hull_of_rank_zero():
     assert local_hull(QUERY, POLICY, 0).rank == 0
-    assert local_hull(QUERY, POLICY, 0) == SensitivityHull.spanned_by(np.zeros((0, 2), dtype=int))
+    assert local_hull(QUERY, POLICY, 0) == SensitivityHull.from_lattice(np.zeros((0, 2), dtype=int))

@@ -166,7 +166,7 @@ def test_the_worst_pair_is_the_worst_of_all_pairs(case):
     norms = [body.norm(tuple(query.points[i] - query.points[j])) for i, j in pairs]
     assert step.worst_norm == max(norms, default=0)
     corners = {tuple(map(int, corner)) for corner in step.hull.lattice_vertices}
-    spanned = SensitivityHull.spanned_by(np.array(list(corners)).reshape(-1, query.dimension))
+    spanned = SensitivityHull.from_lattice(np.array(list(corners)).reshape(-1, query.dimension))
     assert spanned == sensitivity_hull(query, PolicyGraph(len(points), edges), possible)
 
 

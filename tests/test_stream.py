@@ -480,7 +480,7 @@ def test_queries_at_one_time_compose_and_none_is_answered_twice():
     assert stream.ledger.spent_at(1) == Fraction(4, 3)
     assert stream.prior is first
     step = stream.plan.replace(query=speed).at(first.possible)
-    likelihood = Mechanism(speed, step.body, Fraction(1, 3)).log_likelihood(release.lattice)
+    likelihood = Mechanism(speed, step.body, Fraction(1, 3)).lattice_log_likelihood(release.lattice)
     np.testing.assert_allclose(
         stream.posterior.probabilities,
         first.condition(likelihood).probabilities,
@@ -575,7 +575,7 @@ def test_smoothed_estimates_are_those_of_the_model_with_every_answer(delta):
     def row(release, prior, query):
         protect = stream.plan.to_protect(prior)
         step = Plan(POLICY, query).at(protect)
-        seen = Mechanism(query, step.body, release.epsilon).log_likelihood(release.lattice)
+        seen = Mechanism(query, step.body, release.epsilon).lattice_log_likelihood(release.lattice)
         stand_ins = [
             s if protect[s] else int(query.nearest_states([s], protect)[0]) for s in range(6)
         ]
@@ -700,7 +700,7 @@ def test_no_error_names_the_true_state():
         lambda: large.release(PLANTED),
         lambda: large.release(PLANTED, epsilon=-1),
         lambda: large.release_also(PLANTED, large.query, epsilon=1),
-        lambda: Mechanism(QUERY, small.hull, Fraction(1)).sample(PLANTED),
+        lambda: Mechanism(QUERY, small.hull, Fraction(1)).sample_lattice(PLANTED),
     ]
     for attempt in tries:
         with pytest.raises(DphmmError) as caught:
@@ -738,7 +738,7 @@ def test_only_an_experiment_is_marked_as_not_private():
         ({"model": MarkovModel(np.eye(2))}, "model must have the 6 states of the query, got 2"),
         ({"policy": PolicyGraph(5)}, "policy must have the 6 states of the query, got 5"),
         ({"mechanism": "gauss"}, "mechanism must be knorm, laplace or isotropic"),
-        ({"start": 6}, "state must be one of 0 to 5"),
+        ({"start": 6}, "start must be one of the 6 states"),
     ],
 )
 def test_bad_arguments_say_what_they_must_be(options, message):

@@ -21,7 +21,7 @@ the truth, so every one of them can be shown to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
@@ -60,7 +60,13 @@ class ScenarioError(DataError):
 
 
 class BudgetError(DphmmError):
-    """A release that the ledger's limit does not allow; nothing was drawn or written."""
+    """A release that the ledger's limit does not allow; nothing was drawn or written.
+
+    Args:
+        spent: What was spent before.
+        requested: What this release would have cost.
+        remaining: What the limit still allows.
+    """
 
     def __init__(self, *, spent: Fraction, requested: Fraction, remaining: Fraction) -> None:
         super().__init__(
@@ -107,6 +113,34 @@ class MissingExtraError(DphmmError, ImportError):
 
 class CollapsedAnswersWarning(UserWarning):
     """The lattice step gives several states with different answers the same point."""
+
+
+def expect(value: object, kind: type, argument: str) -> None:
+    """Refuse an argument of another type, which would only fail later and further in.
+
+    Args:
+        value: What was given.
+        kind: The class that it must be an instance of.
+        argument: What the message calls it.
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ArgumentError(
+            f"{argument} must be {article} {kind.__name__}, got {type(value).__name__}"
+        )
+
+
+def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
+    """Refuse a word that is none of the options.
+
+    Args:
+        value: What was given.
+        options: The words that will do, two or more.
+        argument: What the message calls it.
+    """
+    if not isinstance(value, str) or value not in options:
+        known = f"{', '.join(options[:-1])} or {options[-1]}"
+        raise ArgumentError(f"{argument} must be {known}, got {value!r}")
 
 
 def require(module: str, extra: str) -> ModuleType:
