@@ -210,7 +210,7 @@ class Store:
         write_standing(transaction, person.number, standing)
         total = Totals([person.spent])
         for record in records:
-            total.add([0], record.epsilon)
+            total.add(0, record.epsilon)
         version = person.version + 1
         transaction.rows(
             "UPDATE people SET spent = ?, entries = ?, version = ? WHERE id = ?",
