@@ -94,7 +94,7 @@ class Journal(MemoryBook):
             self._stand(standings)
             for standing in due:
                 self._written[standing.line] = len(self._records.get(standing.line, ()))
-            if sum(s.belief.n_states for s in self._standings.values()) > HELD:
+            if standings and len(self._standings) * standings[0].belief.n_states > HELD:
                 self._put_down()
 
     def adopt(self, standing: Standing) -> None:
