@@ -72,12 +72,16 @@ def read_releases(
         track = tracks[person]
         try:
             answer = np.array([float(record[column]) for column in scenario.columns])
+            lattice = scenario.on_lattice(answer)[0]
             if slot in track.slots:
-                continue  # a second row of the same step, which has the same answer
+                # A second row of the same step has the same answer.
+                if (lattice == track.releases[track.slots.index(slot)].lattice).all():
+                    continue
+                raise ValueError
             if slot <= track.stream.time:
                 raise ValueError
             track.stream.skip(slot - track.stream.time - 1)
-            release = track.stream.repeat(scenario.on_lattice(answer)[0], str(record["epsilon"]))
+            release = track.stream.repeat(lattice, str(record["epsilon"]))
         except (ValueError, TypeError, OverflowError):
             raise DataError(
                 f"{name}:{line}: row must be a release of {scenario.name!r} in order of time"
