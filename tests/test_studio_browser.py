@@ -43,9 +43,9 @@ LABELS = ("s1", "s2", "s3", "s4", "s5", "s6")
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    from dphmm.studio.server import running
+    from dphmm.studio.server import run_in_background
 
-    with running() as found:
+    with run_in_background() as found:
         yield found
 
 

@@ -95,10 +95,17 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
     return Check(scenario.name, guarantee(scenario), tuple(check_steps(scenario, steps)))
 
 
-def possible_steps(scenario: Scenario, steps: int) -> Iterator[tuple[int, np.ndarray, bool]]:
-    """The possible set at each step without releases, up to the one that lasts."""
+def possible_steps(
+    scenario: Scenario, steps: int, first: int = 1
+) -> Iterator[tuple[int, np.ndarray, bool]]:
+    """The possible set at each step without releases, up to the one that lasts.
+
+    From 0, the start itself comes first.
+    """
     belief = scenario.start
     fixed = scenario.model.at(1) is scenario.model
+    if first == 0:
+        yield 0, scenario.plan.to_protect(belief), False
     for time in range(1, steps + 1):
         before = belief.possible
         belief = belief.predict(scenario.model.at(time))
@@ -111,11 +118,11 @@ def possible_steps(scenario: Scenario, steps: int) -> Iterator[tuple[int, np.nda
             return
 
 
-def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
+def check_steps(scenario: Scenario, steps: int, first: int = 1) -> Iterator[Step]:
     """What the scenario protects at each step; ends early once nothing changes any more."""
     plan, query, labels = scenario.plan, scenario.query, scenario.labels
-    bare = plan.replace(repair=None, full_rank=False)
-    for time, possible, lasts in possible_steps(scenario, steps):
+    bare = plan if plan.repair is None else plan.replace(repair=None, full_rank=False)
+    for time, possible, lasts in possible_steps(scenario, steps, first):
         step = plan.at(possible)
         before = bare.at(possible)
         degrees = degree_of_protection(query, step.policy, possible, hull=step.body)[possible]

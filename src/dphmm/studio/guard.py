@@ -1,4 +1,4 @@
-"""The door of the studio: who may ask, and how much they may send.
+"""Who may ask the studio, and how much they may send.
 
 Any page that a browser has open can send requests to a server on loopback. So the Host must
 be this server's own (a name that resolves to 127.0.0.1 is refused), the Origin, where a
@@ -66,15 +66,15 @@ class Guard:
 
         waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def received() -> MutableMapping[str, Any]:
+        async def receive_again() -> MutableMapping[str, Any]:
             return waiting.pop() if waiting else await receive()
 
-        async def guarded(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", []), *_HEADERS]
             await send(message)
 
-        await self._app(scope, received, guarded)
+        await self._app(scope, receive_again, send_guarded)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         headers = _headers(scope)
