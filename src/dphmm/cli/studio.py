@@ -6,7 +6,6 @@ import webbrowser
 
 import click
 
-from dphmm.errors import require
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
@@ -32,7 +31,6 @@ def command(scenario_file: str | None, port: int, open_page: bool) -> int:
     Example:
       dphmm studio town.toml
     """
-    require("pydantic", "service")
     from dphmm.studio.server import serve
 
     def ready(address: str) -> None:

@@ -19,7 +19,7 @@ from dphmm.policy.protection import degree_of_protection
 from dphmm.report.svg import Curve, Frame, curves, drawing, tag
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["Drawings", "Layer", "count_links", "sample_links"]
+__all__ = ["Drawings", "Layer", "count_links", "outline", "sample_links"]
 
 Key: TypeAlias = list[tuple[str, str]]
 """The kind of a mark and what it means."""
@@ -137,7 +137,7 @@ class Drawings:
         bodies = [(step.hull.l1_ball(), "ball"), (step.body, "body")]
         if step.body != step.hull:
             bodies.append((step.hull, "inner"))
-        rings = [(_ring(body), kind) for body, kind in bodies]
+        rings = [(outline(body), kind) for body, kind in bodies]
         everything = np.concatenate([ring for ring, _ in rings])
         reach = float(np.abs(everything).max()) or 1.0
         frame = Frame.around([[-reach, -reach], [reach, reach]], margin=26)
@@ -284,7 +284,7 @@ def count_links(policy: PolicyGraph) -> str:
     return f"{len(policy.edges):,}"
 
 
-def _ring(body: SensitivityHull) -> FloatArray:
+def outline(body: SensitivityHull) -> FloatArray:
     """The corners of a body in order, seen along its first two axes."""
     corners = body.lattice_vertices
     if not len(corners):

@@ -100,7 +100,7 @@ def possible_steps(
 ) -> Iterator[tuple[int, np.ndarray, bool]]:
     """The possible set at each step without releases, up to the one that lasts.
 
-    From 0, the start itself comes first.
+    With a `first` of 0 the start itself comes before them.
     """
     belief = scenario.start
     fixed = scenario.model.at(1) is scenario.model
@@ -118,11 +118,11 @@ def possible_steps(
             return
 
 
-def check_steps(scenario: Scenario, steps: int, first: int = 1) -> Iterator[Step]:
+def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
     """What the scenario protects at each step; ends early once nothing changes any more."""
     plan, query, labels = scenario.plan, scenario.query, scenario.labels
-    bare = plan if plan.repair is None else plan.replace(repair=None, full_rank=False)
-    for time, possible, lasts in possible_steps(scenario, steps, first):
+    bare = plan.replace(repair=None, full_rank=False)
+    for time, possible, lasts in possible_steps(scenario, steps):
         step = plan.at(possible)
         before = bare.at(possible)
         degrees = degree_of_protection(query, step.policy, possible, hull=step.body)[possible]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask
 from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull
@@ -22,6 +22,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.report.figures import outline
 from dphmm.scenario import Scenario
 from dphmm.studio.examples import category_column
 from dphmm.studio.requests import DrawnPolicy, Effects, Moment
@@ -80,7 +81,8 @@ class Situation:
         return {
             "possible": None if possible.all() else np.flatnonzero(possible).tolist(),
             "n_possible": int(possible.sum()),
-            "prior": _round(self.belief.probabilities),
+            # Five digits are what a colour can show.
+            "prior": [float(f"{p:.5g}") for p in self.belief.probabilities.tolist()],
             "edges": _edges(self.policy),
             "hull": _hull(self.hull, self.epsilon),
             "worst": exact_number(self.hull.largest_norm(query.points[possible]) * self.epsilon),
@@ -124,40 +126,33 @@ class Situation:
         return sqrt(Mechanism(self.scenario.query, self.hull, self.epsilon).mean_squared_error)
 
     def _repair(self, method: RepairMethod) -> dict[str, Any]:
-        query = self.scenario.query
-        edges = added_edges(query, self.policy, self.possible, method)
-        hull = sensitivity_hull(query, self.policy.with_edges(edges))
+        edges = added_edges(self.scenario.query, self.policy, self.possible, method).tolist()
+        return {"method": method, "edges": edges, **self._cost(edges)}
+
+    def _candidates(self, state: int, picked: dict[int, list[str]]) -> list[dict[str, Any]]:
+        """The nearest partners of a state, and those that a method picked."""
+        points = self.scenario.query.points
+        others = np.flatnonzero(self.possible)
+        others = others[others != state]
+        apart = (points[others] - points[state]).astype(np.float64)
+        order = np.argsort((apart**2).sum(axis=1), kind="stable")[:SHOWN_CANDIDATES]
+        return [
+            {
+                "state": partner,
+                "picked_by": picked.get(partner, []),
+                **self._cost([sorted((state, partner))]),
+            }
+            for partner in sorted({*others[order].tolist(), *picked})
+        ]
+
+    def _cost(self, edges: list[list[int]]) -> dict[str, Any]:
+        """The hull that some more edges would give."""
+        hull = sensitivity_hull(self.scenario.query, self.policy.with_edges(edges))
         return {
-            "method": method,
-            "edges": edges.tolist(),
             "area": exact_number(hull.volume),
             "error": exact_number(hull.mean_squared_error(self.epsilon)),
             "outline": _outline(hull),
         }
-
-    def _candidates(self, state: int, picked: dict[int, list[str]]) -> list[dict[str, Any]]:
-        query = self.scenario.query
-        others = np.flatnonzero(self.possible)
-        others = others[others != state]
-        apart = (query.points[others] - query.points[state]).astype(np.float64)
-        order = np.argsort((apart**2).sum(axis=1), kind="stable")[:SHOWN_CANDIDATES]
-        shown = sorted({*others[order].tolist(), *picked})
-        rows = []
-        for partner in shown:
-            edge = [[min(state, partner), max(state, partner)]]
-            hull = sensitivity_hull(query, self.policy.with_edges(edge))
-            away = (query.points[partner] - query.points[state]).astype(object)
-            rows.append(
-                {
-                    "state": partner,
-                    "distance": float(np.sqrt(float((away**2).sum()))) * float(query.step),
-                    "area": exact_number(hull.volume),
-                    "error": exact_number(hull.mean_squared_error(self.epsilon)),
-                    "outline": _outline(hull),
-                    "picked_by": picked.get(partner, []),
-                }
-            )
-        return rows
 
 
 def _belief(scenario: Scenario, moment: Moment) -> Belief:
@@ -261,22 +256,8 @@ def _hull(hull: SensitivityHull, epsilon: Fraction) -> dict[str, Any]:
 
 def _outline(hull: SensitivityHull) -> list[list[float]]:
     """The corners in the plane, in order around the origin; a shadow if there are more axes."""
-    corners: ObjectArray = hull.vertices
-    if not len(corners):
-        return []
-    if hull.dimension == 1:
-        return [[float(x), 0.0] for x in sorted(corners[:, 0])]
-    flat = np.asarray(corners[:, :2], dtype=np.float64)
-    if hull.dimension > 2:
-        flat = _shadow(flat)
-    order = np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable")
-    return [[float(x), float(y)] for x, y in flat[order]]
-
-
-def _shadow(points: FloatArray) -> FloatArray:
-    """The corners of the convex hull of points in the plane (for the eye only)."""
-    hull = SensitivityHull.from_vertices(points.round(6).tolist(), step="0.000001")
-    return hull.vertices
+    corners: list[list[float]] = outline(hull).tolist() if hull.rank else []
+    return corners
 
 
 def exact_number(number: Fraction | float) -> dict[str, Any]:
@@ -284,8 +265,3 @@ def exact_number(number: Fraction | float) -> dict[str, Any]:
     if isinstance(number, float):
         return {"exact": "infinite" if isinf(number) else repr(number), "value": None}
     return {"exact": str(number), "value": float(number)}
-
-
-def _round(probabilities: FloatArray) -> list[float]:
-    """Probabilities with five digits, which is what a colour can show."""
-    return [float(f"{p:.5g}") for p in probabilities.tolist()]

@@ -94,7 +94,6 @@ class Shown(NamedTuple):
             "answers_are_places": places is not None
             and query.dimension == 2
             and bool(np.allclose(places, query.values, atol=1e-9)),
-            "geographic": drawing.plane is not None,
             "moves": np.stack([moves.row, moves.col], axis=1).ravel().tolist() if few else None,
             "probabilities": moves.data.round(6).tolist() if few else None,
             "radius": self._radii(),

@@ -10,34 +10,38 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from importlib import resources
 from threading import BoundedSemaphore, Lock, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
+import uvicorn
 from cachetools import LRUCache
+from jinja2 import Environment, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from dphmm.errors import ArgumentError, DphmmError, require
+from dphmm.errors import ArgumentError, DphmmError
 from dphmm.scenario import Scenario
 from dphmm.studio import requests
 from dphmm.studio.effects import Situation, make_policy
 from dphmm.studio.examples import Shown, draw, open_example, paper
 from dphmm.studio.files import make_scenario, opening_view, to_zip
-from dphmm.studio.guard import Guard
+from dphmm.studio.guard import Guard, refuse
 from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.simulate import timeline, walk
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 __all__ = ["create_app", "run_in_background", "serve"]
 
 REMEMBERED = 8
 """How many scenarios the server keeps; the page opens one again when it was forgotten."""
 
-PAGE_TOKEN = "{{token}}"
-PAGE_OWN = "{{own}}"
+
+Work: TypeAlias = Callable[[dict[str, Any]], Any]
+Answer: TypeAlias = Callable[[Shown, Any], Any]
 
 
 class _ForgottenError(Exception):
@@ -76,47 +80,38 @@ def create_app(*, port: int, token: str | None = None, scenario: Scenario | None
 
     With a scenario the page opens on it; without, on the paper's running example.
     """
-    applications = require("starlette.applications", "service")
-    concurrency = require("starlette.concurrency", "service")
-    responses = require("starlette.responses", "service")
-    routing = require("starlette.routing", "service")
-    staticfiles = require("starlette.staticfiles", "service")
-
     secret = secrets.token_urlsafe(24) if token is None else token
     static = resources.files("dphmm.studio") / "static"
-    page = (static / "index.html").read_text(encoding="utf-8").replace(PAGE_TOKEN, secret)
-    page = page.replace(PAGE_OWN, "" if scenario is None else escape(scenario.name))
+    page = (
+        Environment(autoescape=True, undefined=StrictUndefined)
+        .from_string((static / "index.html").read_text(encoding="utf-8"))
+        .render(token=secret, own="" if scenario is None else scenario.name)
+    )
     opened = Opened(scenario)
     # Two computations at a time: more would only make all of them slow.
     busy = BoundedSemaphore(2)
 
-    def compute(work: Callable[[dict[str, Any]], Any], body: bytes) -> Response:
-        status = 200
+    def compute(work: Work, body: bytes) -> Response:
         try:
             content = read_body(body)
             with busy:
                 answer = work(content)
         except _ForgottenError:
-            status, answer = 404, {"error": "world must be one that was opened; open it again"}
+            return refuse(404, "world must be one that was opened; open it again")
         except DphmmError as error:
-            status, answer = 400, {"error": str(error)}
-        response: Response
+            return refuse(400, str(error))
         if isinstance(answer, dict):
-            response = responses.JSONResponse(answer, status_code=status)
-        else:
-            kind = "zip" if isinstance(answer, bytes) else "toml"
-            response = responses.Response(answer, media_type=f"application/{kind}")
-        return response
+            return JSONResponse(answer)
+        kind = "zip" if isinstance(answer, bytes) else "toml"
+        return Response(answer, media_type=f"application/{kind}")
 
-    def route(path: str, work: Callable[[dict[str, Any]], Any]) -> Any:
+    def route(path: str, work: Work) -> Route:
         async def endpoint(request: Request) -> Response:
-            body = await request.body()
-            response: Response = await concurrency.run_in_threadpool(compute, work, body)
-            return response
+            return await run_in_threadpool(compute, work, await request.body())
 
-        return routing.Route(path, endpoint, methods=["POST"])
+        return Route(path, endpoint, methods=["POST"])
 
-    def about(kind: type[requests.Fields], answer: Callable[[Shown, Any], Any]) -> Any:
+    def about(kind: type[requests.Fields], answer: Answer) -> Work:
         def work(content: dict[str, Any]) -> Any:
             shown = opened.find(content)
             return answer(shown, read_request(kind, content, len(shown.scenario.states)))
@@ -124,28 +119,24 @@ def create_app(*, port: int, token: str | None = None, scenario: Scenario | None
         return work
 
     async def index(request: Request) -> Response:
-        response: Response = responses.HTMLResponse(page)
-        return response
+        return HTMLResponse(page)
 
-    return Guard(
-        applications.Starlette(
-            routes=[
-                routing.Route("/", index, methods=["GET"]),
-                route("/api/open", opened.open),
-                *(route(f"/api/{name}", about(*parts)) for name, parts in ANSWERS.items()),
-                routing.Mount("/static", staticfiles.StaticFiles(directory=str(static))),
-            ]
-        ),
-        port=port,
-        token=secret,
+    app = Starlette(
+        routes=[
+            Route("/", index, methods=["GET"]),
+            route("/api/open", opened.open),
+            *(route(f"/api/{name}", about(*parts)) for name, parts in ANSWERS.items()),
+            Mount("/static", StaticFiles(directory=str(static))),
+        ]
     )
+    return Guard(app, port=port, token=secret)
 
 
 def _linked(shown: Shown, request: requests.Linked) -> dict[str, Any]:
     return {"linked": make_policy(shown.scenario, request.policy).has_edge(*request.states)}
 
 
-ANSWERS: dict[str, tuple[type[requests.Fields], Callable[[Shown, Any], Any]]] = {
+ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
     "effects": (requests.Effects, lambda shown, r: Situation.of(shown.scenario, r).effects()),
     "repairs": (
         requests.Repairs,
@@ -210,8 +201,7 @@ def _address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _server(listener: socket.socket, scenario: Scenario | None) -> Any:
-    uvicorn = require("uvicorn", "service")
+def _server(listener: socket.socket, scenario: Scenario | None) -> uvicorn.Server:
     app = create_app(port=listener.getsockname()[1], scenario=scenario)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)

@@ -16,11 +16,11 @@ from dphmm._types import FloatArray, IntArray
 from dphmm.errors import BudgetError
 from dphmm.geometry.exact import as_text
 from dphmm.noise.randomness import SeededRandomness
-from dphmm.policy.protection import degree_of_protection
+from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.said import Release
 from dphmm.release.stream import Stream
 from dphmm.scenario import Scenario
-from dphmm.scenario.checking import check_steps
+from dphmm.scenario.checking import possible_steps
 from dphmm.studio.effects import exact_number, make_policy
 from dphmm.studio.examples import Drawing, Shown
 from dphmm.studio.files import start_of
@@ -36,10 +36,11 @@ def timeline(scenario: Scenario, request: Timeline) -> dict[str, Any]:
     """For each step from a start: how many states are possible, and how many exposed."""
     bare = Run(policy=request.policy, repair="none")
     drawn = _with(scenario, bare, start_of(scenario, request.moment))
-    steps = [
-        {"time": step.time, "possible": step.possible, "exposed": len(step.exposed)}
-        for step in check_steps(drawn, request.horizon, first=0)
-    ]
+    steps = []
+    for time, possible, _ in possible_steps(drawn, request.horizon, first=0):
+        step = drawn.plan.at(possible)
+        alone = exposed(drawn.query, step.policy, possible, step.body)
+        steps.append({"time": time, "possible": int(possible.sum()), "exposed": len(alone)})
     # A step that lasts stands for all that follow.
     steps += [{**steps[-1], "time": time} for time in range(len(steps), request.horizon + 1)]
     return {"steps": steps}
@@ -127,13 +128,11 @@ def _step(stream: Stream, release: Release, state: int) -> dict[str, Any]:
         "estimate_error": _distance(release.estimate, truth),
         "degree": int(degree[state]),
         "least_degree": int(degree[possible].min()),
-        "n_possible": int(possible.sum()),
         "spent": float(stream.ledger.spent),
         "posterior": {
             "states": shown.tolist(),
             "probabilities": [float(f"{p:.4g}") for p in stream.posterior.probabilities[shown]],
         },
-        "statement": release.statement,
         "private": release.private,
     }
 
