@@ -362,7 +362,9 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio) -> None:
     page.locator("#run-walk").click()
     page.wait_for_selector("#ledger-plot .limit-text")
     studio.click("Take away", "tab")
-    assert ElementTree.fromstring(studio.download("#download-plots").read_text()).tag.endswith("svg")
+    assert ElementTree.fromstring(studio.download("#download-plots").read_text()).tag.endswith(
+        "svg"
+    )
     assert studio.download("#download-plots-png").read_bytes().startswith(PNG)
     rows = studio.download("#download-csv").read_text().splitlines()
     assert rows[0].startswith('"run","time","epsilon","spent","temperature","noise level"')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import re
@@ -26,7 +27,7 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 
 from dphmm.chain.markov import MarkovModel
-from dphmm.errors import ArgumentError, DphmmError
+from dphmm.errors import ArgumentError, DphmmError, MissingExtraError
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
@@ -534,6 +535,14 @@ def test_no_script_of_the_page_is_long() -> None:
     scripts = [*(folder / "js").glob("*.js"), *folder.glob("*.css")]
     assert len(scripts) > 10
     assert [path.name for path in scripts if path.read_text().count("\n") > 400] == []
+
+
+def test_without_its_extra_the_studio_says_which_one_it_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    with pytest.raises(MissingExtraError, match=r"pydantic .* pip install 'dphmm\[service\]'"):
+        importlib.reload(sys.modules["dphmm.studio"])
 
 
 def test_the_studio_listens_on_loopback_only() -> None:

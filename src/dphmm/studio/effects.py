@@ -151,7 +151,7 @@ class Situation:
         return {
             "area": exact_number(hull.volume),
             "error": exact_number(hull.mean_squared_error(self.epsilon)),
-            "outline": _outline(hull),
+            "outline": outline(hull).tolist(),
         }
 
 
@@ -244,20 +244,14 @@ def _hull(hull: SensitivityHull, epsilon: Fraction) -> dict[str, Any]:
         "rank": hull.rank,
         "dimension": hull.dimension,
         "corners": len(hull.body.corners),
-        "outline": _outline(hull),
-        "ball": _outline(ball),
+        "outline": outline(hull).tolist(),
+        "ball": outline(ball).tolist(),
         "area": exact_number(hull.volume),
         "ball_area": exact_number(ball.volume),
         "error": exact_number(hull.mean_squared_error(epsilon)),
         "ball_error": exact_number(ball.mean_squared_error(epsilon)),
         "sensitivity": exact_number(hull.l1_sensitivity if hull.rank else Fraction(0)),
     }
-
-
-def _outline(hull: SensitivityHull) -> list[list[float]]:
-    """The corners in the plane, in order around the origin; a shadow if there are more axes."""
-    corners: list[list[float]] = outline(hull).tolist() if hull.rank else []
-    return corners
 
 
 def exact_number(number: Fraction | float) -> dict[str, Any]:
