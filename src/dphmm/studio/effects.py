@@ -85,7 +85,9 @@ class Situation:
             "prior": [float(f"{p:.5g}") for p in self.belief.probabilities.tolist()],
             "edges": _edges(self.policy),
             "hull": _hull(self.hull, self.epsilon),
-            "worst": exact_number(self.hull.largest_norm(query.points[possible]) * self.epsilon),
+            "worst": exact_number(
+                self.hull.largest_lattice_norm(query.points[possible]) * self.epsilon
+            ),
             "degree": degree.tolist(),
             "exposed": np.flatnonzero(degree == 1).tolist(),
         }
