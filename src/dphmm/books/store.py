@@ -94,8 +94,8 @@ class Store:
         if not lines:
             return []
         with self.database.transaction(write=False) as transaction:
-            key = self._key = self._key or find_key_in_use(transaction)
-            opens = key.first if key is not None and key.rotated else None
+            self._key = self._key or find_key_in_use(transaction)
+            opens = _first_slot(self._key)
             return [self._place(transaction, line, opens) for line in lines]
 
     def _place(self, transaction: Transaction, line: Line, opens: int | None) -> Place:
@@ -164,14 +164,13 @@ class Store:
         # Everybody locks people in the same order, so that no two servers wait for each other.
         pairs = sorted(zip(standings, places, strict=True), key=lambda pair: pair[0].line)
         with self.database.transaction() as transaction:
-            key = find_key_in_use(transaction)
-            if key != self._key:
-                self._key = key
-                raise MovedError([standing.line for standing in standings])
+            self._key = find_key_in_use(transaction)
+            opens = _first_slot(self._key)
             moved, work = [], []
             for standing, place in pairs:
                 person = self._lock(transaction, standing.line)
-                if person.version != place.version:
+                # A rotation between reading and writing shows in the slot that the key opens.
+                if (person.version, opens) != (place.version, place.opens):
                     moved.append(standing.line)
                 work.append((person, standing, said.pop(standing.line[:2], [])))
             if moved:
@@ -352,6 +351,11 @@ class Store:
         if found is None:
             raise NotFoundError("person must be one of the store, got another")
         return found
+
+
+def _first_slot(key: KeyInUse | None) -> int | None:
+    """The first slot that may be answered now, if a rotation has closed earlier ones."""
+    return key.first if key is not None and key.rotated else None
 
 
 class _AnsweredTimes:
