@@ -47,11 +47,17 @@ class Totals:
 
     def add(self, people: IntArray | list[int], price: Fraction | float) -> None:
         """Charge some people; an infinite price stays infinite."""
-        if price == inf:
-            self._infinite[people] = True
-            return
-        units = self._scale(Fraction(price))
-        self._units[people] += units
+        if not isinstance(price, Fraction):
+            if price == inf:
+                self._infinite[people] = True
+                return
+            price = Fraction(price)
+        units = self._scale(price)
+        if isinstance(people, list):  # a few: numpy's own way would take ten times as long
+            for person in people:
+                self._units[person] += units
+        else:
+            self._units[people] += units
 
     def of(self, person: int) -> Fraction | float:
         """What a person has spent."""
@@ -72,7 +78,7 @@ class Totals:
         if wanted != self._denominator:
             self._units *= wanted // self._denominator
             self._denominator = wanted
-        return int(price * self._denominator)
+        return price.numerator * (self._denominator // price.denominator)
 
 
 @dataclass(frozen=True)

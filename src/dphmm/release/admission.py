@@ -137,8 +137,10 @@ def admit(
 def _is_plain(ordered: IntArray, latest: int, opens: int) -> bool:
     if not len(ordered) or ordered[0] < opens or ordered[-1] > LATEST:
         return False
-    gaps = np.diff(ordered, prepend=latest)
-    return bool(gaps.min() > 0 and gaps.max() <= LONGEST_GAP)
+    if not 0 < ordered[0] - latest <= LONGEST_GAP:
+        return False
+    gaps = ordered[1:] - ordered[:-1]
+    return not len(gaps) or bool(gaps.min() > 0 and gaps.max() <= LONGEST_GAP)
 
 
 def refusal(
