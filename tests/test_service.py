@@ -6,20 +6,25 @@ import asyncio
 import json
 import logging
 import re
+import threading
 from contextlib import contextmanager
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dphmm import ArgumentError, StoreError
-from dphmm.books import SCOPES, Store, create_key, list_keys, problems, revoke_key
+from dphmm.books import SCOPES, Store, create_key, find_problems, list_keys, revoke_key
+from dphmm.books.scenarios import find_scenario
+from dphmm.scenario.packing import unpack
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app
-from dphmm.service.door import until_tick
+from dphmm.service.middleware import until_tick
 from dphmm.service.server import JsonLines
 from tests.crash import paper_scenario
 from tests.crash.http import Http
+from tests.crash.world import release
 
 FAST = ServiceSettings(tick=0, rate=0, wrong_keys=0, key_memory=0)
 MARKER = "s5-the-secret"
@@ -38,14 +43,14 @@ ALLOWED_METRICS = {
 class World:
     """A service with two clients, a scenario and a person."""
 
-    def __init__(self, path, chosen=FAST):
+    def __init__(self, path, chosen=FAST, randomness=None):
         self.store = Store.open(str(path / "store.db"))
         self.keys = {
             (client, scope): create_key(self.store, client, [scope])
             for client in ("red", "blue")
             for scope in SCOPES
         }
-        self.app = create_app(self.store, chosen)
+        self.app = create_app(self.store, chosen, randomness)
         self.http = Http(self.app)
         self.scenario = self.ask(
             "POST", "/v1/scenarios", paper_scenario.body(), scope="admin"
@@ -69,7 +74,7 @@ class World:
 def world(tmp_path):
     world = World(tmp_path)
     yield world
-    assert problems(world.store) == []
+    assert find_problems(world.store) == []
     world.store.close()
 
 
@@ -99,13 +104,13 @@ def test_everything_said_can_be_read(world):
     later = world.ask("GET", world.person + "/releases?after=2").json()["releases"]
     assert [answer["time"] for answer in later] == [4]
     track = world.ask("GET", world.person + "/track").json()
-    assert track["times"] == [1, 2, 3, 4]
+    assert track["times"] == track["slots"] == [1, 2, 3, 4]
     assert track["track"][-1] == pytest.approx(answers[-1]["estimate"], rel=1e-9)
     statement = world.ask("GET", world.person + "/privacy").json()
     assert (statement["releases"], statement["spent"], statement["linked"]) == (3, "3", "1")
     assert "3 releases, epsilon 3 in all." in statement["text"]
     ledger = world.ask("GET", "/v1/people/anna/ledger").json()
-    assert (ledger["spent"], [entry["time"] for entry in ledger["entries"]]) == ("3", [1, 2, 4])
+    assert (ledger["spent"], [entry["slot"] for entry in ledger["entries"]]) == ("3", [1, 2, 4])
     assert world.ask("GET", "/v1/people").json() == {"people": ["anna"]}
     summary = world.ask("GET", f"/v1/scenarios/{world.scenario}").json()
     assert (summary["name"], summary["states"], summary["epsilon"]) == ("paper", 6, "1")
@@ -119,7 +124,7 @@ def test_the_same_scenario_again_is_the_same(world):
 
 
 def test_a_budget_is_kept_across_scenarios(world):
-    other = paper_scenario.body(paper_scenario.TOML.replace('"paper"', '"other"'))
+    other = paper_scenario.body(paper_scenario.TOML.replace("[query]", '[query]\nname = "other"'))
     second = world.ask("POST", "/v1/scenarios", other, scope="admin")
     assert second.status_code == 201
     there = f"/v1/scenarios/{second.json()['id']}/people/anna"
@@ -135,7 +140,7 @@ def test_a_budget_is_kept_across_scenarios(world):
 def test_an_erased_person_cannot_start_afresh(world):
     world.release(3, 4)
     buried = world.ask("DELETE", "/v1/people/anna", scope="admin").json()
-    assert buried == {"spent": "1", "times": {world.scenario: 3}}
+    assert buried == {"spent": "1", "slots": {"state": 3}}
     assert world.ask("GET", "/v1/people/anna/ledger").status_code == 404
     assert world.release(4, 4).status_code == 404
     assert world.ask("PUT", world.person, {}).json()["time"] == 3
@@ -190,7 +195,7 @@ def test_the_table_of_routes_is_complete(world):
 
 
 @pytest.mark.parametrize(("method", "pattern"), ROUTES)
-def test_every_door_is_closed_without_the_right_key(world, method, pattern):
+def test_every_route_is_closed_without_the_right_key(world, method, pattern):
     world.release(1, 4)
     before = world.ask("GET", "/v1/people/anna/ledger").json()
     path = pattern.replace("{digest}", world.scenario).replace("{person}", "anna")
@@ -331,7 +336,7 @@ def test_a_fault_is_logged_without_its_text(world, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError(MARKER)
 
-    monkeypatch.setattr(world.store, "release_all", fail)
+    monkeypatch.setattr(world.store, "commit", fail)
     with capture() as lines, capture(logging.Formatter()) as of_another_program:
         answer = world.release(1, 4)
     assert answer.status_code == 500
@@ -339,7 +344,7 @@ def test_a_fault_is_logged_without_its_text(world, monkeypatch):
     assert "RuntimeError" in of_another_program[0]
     assert MARKER not in "".join(of_another_program)
     assert json.loads(lines[0])["fault"] == "RuntimeError"
-    assert any("lanes.py" in place for place in json.loads(lines[0])["at"])
+    assert any("engine.py" in place for place in json.loads(lines[0])["at"])
 
 
 def test_metrics_count_and_measure_no_time(world):
@@ -364,8 +369,14 @@ def test_metrics_count_and_measure_no_time(world):
         (b"{", 422),
         (b"[]", 422),
         (b'{"time": 1}', 422),
-        (b'{"time": "1", "state": 1}', 422),
+        (b'{"time": "1.5", "state": 1}', 422),
+        (b'{"time": "2024-05-01T10:05:00Z", "state": 1}', 422),
+        (b'{"time": true, "state": 1}', 422),
         (b'{"time": 0, "state": 1}', 422),
+        (b'{"time": -1, "state": 1}', 422),
+        (b'{"time": 100001, "state": 1}', 422),
+        (b'{"time": 9007199254740993, "state": 1}', 422),
+        (b'{"time": 9999999999999999999, "state": 1}', 422),
         (b'{"time": 1.5, "state": 1}', 422),
         (b'{"time": 1, "state": NaN}', 422),
         (b'{"time": 1, "state": [Infinity, 0]}', 422),
@@ -483,12 +494,8 @@ def test_a_client_that_hangs_up_early_gets_nothing_and_changes_nothing(world):
 
 def test_a_client_that_hangs_up_late_finds_its_answer_again(world):
     """The answer was stored before the client was gone; asking again gives the same one."""
-    store = world.store
-    from dphmm.books.scenarios import rules_of, unpacked
-
-    text = store.scenario(world.scenario, client="red")
-    rules = rules_of(unpacked(text), name=world.scenario)
-    lost = store.release(rules, "anna", 1, 4, client="red").release
+    terms = unpack(find_scenario(world.store, world.scenario, client="red")).terms
+    lost, _ = release(world.store, "anna", 1, 4, terms, client="red")
     again = world.release(1, 2).json()
     assert again["repeated"]
     assert again["lattice"] == lost.lattice.tolist()
@@ -498,7 +505,7 @@ def test_a_store_in_trouble_is_a_503_that_says_what_to_do(world, monkeypatch):
     def fail(*_, **__):
         raise StoreError("the store is locked by another program; try again")
 
-    monkeypatch.setattr(world.store, "release_all", fail)
+    monkeypatch.setattr(world.store, "commit", fail)
     answer = world.release(1, 4)
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     assert "try again" in answer.json()["problem"]
@@ -514,15 +521,11 @@ def test_a_service_that_is_closing_refuses_new_requests(world):
 
 def test_a_service_with_too_many_waiting_says_so(tmp_path):
     with service(tmp_path, threads=1, waiting=1) as world:
-        import threading
-
         gate, seen = threading.Event(), []
-        original = world.store.release_all
-        world.store.release_all = lambda *a, **k: (gate.wait(30), original(*a, **k))[1]
+        original = world.store.commit
+        world.store.commit = lambda *a, **k: (gate.wait(30), original(*a, **k))[1]
 
-        async def crowd():
-            import httpx
-
+        async def ask_at_once():
             transport = httpx.ASGITransport(world.app)
             headers = {"authorization": f"Bearer {world.keys['red', 'release']}"}
             async with httpx.AsyncClient(
@@ -535,7 +538,7 @@ def test_a_service_with_too_many_waiting_says_so(tmp_path):
                 seen.extend(answer.status_code for answer in await asyncio.gather(*tasks))
                 assert {task.result().status_code for task in done} == {503}
 
-        asyncio.run(crowd())
+        asyncio.run(ask_at_once())
         assert set(seen) == {200, 503}
 
 
@@ -565,7 +568,7 @@ def test_the_tick_waits_before_the_answer_leaves(tmp_path, monkeypatch):
     async def note(seconds):
         waits.append(seconds)
 
-    monkeypatch.setattr("dphmm.service.door.asyncio.sleep", note)
+    monkeypatch.setattr("dphmm.service.middleware.asyncio.sleep", note)
     with service(tmp_path, tick=5.0) as world:
         world.release(1, 4)
         assert 0 < waits[-1] <= 5

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from dphmm import MarkovModel, Plan, PolicyGraph, Query
+from dphmm.chain.belief import Belief
 from dphmm.geometry.exact import as_epsilon
 from dphmm.release import engine
 from dphmm.release.engine import Ask
 from dphmm.release.terms import Terms
-from dphmm.chain.belief import Belief
 from tests import paper
 
 MODEL = MarkovModel(paper.TRANSITION)
