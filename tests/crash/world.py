@@ -40,3 +40,15 @@ def release(book, person, time, state, given=PAPER, randomness=None, **options):
     asked = ask(person, time, state, given, **options)
     (answered,) = engine.release(book, [asked], randomness)
     return answered.release(0), answered.repeated > 0
+
+
+def same(first, second):
+    return (
+        first.time == second.time
+        and first.lattice.tolist() == second.lattice.tolist()
+        and first.answer.tolist() == second.answer.tolist()
+        and first.estimate.tolist() == second.estimate.tolist()
+        and first.epsilon == second.epsilon
+        and first.statement == second.statement
+        and first.private == second.private
+    )
