@@ -26,7 +26,7 @@ def mechanism() -> Mechanism:
 def bulk(noise: Mechanism, randomness: Randomness) -> float:
     """Seconds an answer of many answers on one core."""
     # A part that is small enough for one thread, so that this is a core's speed.
-    (seconds,) = fastest(lambda: noise.sample_many(0, PART, randomness), repeats=40)
+    (seconds,) = fastest(lambda: noise.sample_lattice_many(0, PART, randomness), repeats=40)
     return seconds / PART
 
 
@@ -59,7 +59,7 @@ def run() -> list[Figure]:
     secure, keyed = bulk(noise, SecureRandomness()), bulk(noise, KeyedRandomness(bytes(32)))
     opendp, opendp_one = opendp_laplace(DRAWS, scale), opendp_laplace(1, scale)
     ours_one, diffprivlib = (
-        fastest(lambda: noise.sample(0), inner=500)[0],
+        fastest(lambda: noise.sample_lattice(0), inner=500)[0],
         diffprivlib_laplace(scale),
     )
     figures = [
@@ -84,7 +84,7 @@ def run() -> list[Figure]:
     ]
     rng = np.random.default_rng(0)
     for dimension in (1, 2, 3, 4):
-        body = SensitivityHull.spanned_by(rng.integers(-500, 500, (3 * dimension, dimension)))
+        body = SensitivityHull.from_lattice(rng.integers(-500, 500, (3 * dimension, dimension)))
         origin = Query(np.zeros((1, dimension), dtype=int))
         drawn = bulk(Mechanism(origin, body, Fraction(1)), SecureRandomness())
         figures.append(Figure(f"an answer in {dimension} dimensions, bulk", 1e6 * drawn, "us"))

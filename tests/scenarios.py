@@ -38,7 +38,9 @@ def paper_scenario(**changes: Any) -> Scenario:
     )
     settings = {"start": LABELS[0], "policy": Policy(category="category"), **changes}
     settings.setdefault("epsilon", Fraction(1))
-    return Scenario.from_settings(Settings("paper", **settings), states, MarkovModel(paper.TRANSITION))
+    return Scenario.from_settings(
+        Settings("paper", **settings), states, MarkovModel(paper.TRANSITION)
+    )
 
 
 def written(folder: Path, **changes: Any) -> Path:

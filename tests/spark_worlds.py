@@ -12,10 +12,10 @@ from threading import Event, Thread
 from typing import Any
 
 import numpy as np
+from dphmm.books.releasing import Releaser
 
 from dphmm import MarkovModel
 from dphmm.books.journal import Journal
-from dphmm.books.releasing import Releaser
 from dphmm.scenario import Policy, Row, Scenario, Settings, States
 from dphmm.scenario.learning import moves_within
 
@@ -28,7 +28,9 @@ def city(side: int, labels: Sequence[str] | None = None, **changes: Any) -> Scen
     options = {"epsilon": Fraction(1), "step": Fraction(10), **changes}
     options.setdefault("policy", Policy(distance=Fraction(250)))
     model = MarkovModel.from_counts(moves_within(cells, 150))
-    return Scenario.from_settings(Settings("city", **options), States.on_plane(cells, labels=labels), model)
+    return Scenario.from_settings(
+        Settings("city", **options), States.on_plane(cells, labels=labels), model
+    )
 
 
 def walks(n_states: int, *, people: int, longest: int, seed: int) -> list[Row]:

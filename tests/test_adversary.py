@@ -15,21 +15,21 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import MarkovModel
 from dphmm.cost import constrained_epsilon
 from dphmm.cost.adversary import (
-    LocalRelease,
     attack,
     guarantee_against,
     largest_gains,
-    local_hull,
     private_identification_rate,
     private_score,
     suspect_probabilities,
 )
+from dphmm.cost.local_noise import LocalRelease, local_hull
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
 from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.release.stream import Stream
 from tests import geometry, paper
@@ -111,9 +111,9 @@ def test_localdp_puts_answers_on_lines_that_name_the_state():
     leaky = LocalRelease.local(QUERY, PATH, 1, POSSIBLE)
     assert sorted(leaky.hulls[S4].lattice_vertices.tolist()) == [[-1, -1], [1, 1]]
     assert sorted(leaky.hulls[S5].lattice_vertices.tolist()) == [[-3, 0], [3, 0]]
-    assert leaky.candidates(QUERY.points[S4] + 2) == [S4, S6]
-    assert leaky.candidates(QUERY.points[S5] - [2, 0]) == [S5, S6]
-    assert leaky.candidates([2, 5]) == [S6]
+    assert leaky.lattice_candidates(QUERY.points[S4] + 2) == [S4, S6]
+    assert leaky.lattice_candidates(QUERY.points[S5] - [2, 0]) == [S5, S6]
+    assert leaky.lattice_candidates([2, 5]) == [S6]
 
 
 @pytest.mark.parametrize("state", [S4, S5, S6])
@@ -121,13 +121,13 @@ def test_the_attack_rules_states_out_of_localdp_and_none_out_of_ours(state):
     source = SeededRandomness(np.random.default_rng(0))
     leaky = LocalRelease.local(QUERY, PATH, 1, POSSIBLE)
     ours = LocalRelease.shared(QUERY, sensitivity_hull(QUERY, PATH, POSSIBLE), 1, POSSIBLE)
-    left = [leaky.candidates(leaky.sample(state, source)) for _ in range(DRAWS)]
+    left = [leaky.lattice_candidates(leaky.sample_lattice(state, source)) for _ in range(DRAWS)]
     assert all(state in candidates for candidates in left)
     assert np.mean([len(candidates) < 3 for candidates in left]) > 0.8
     if state == S6:
         assert [S6] in left
     for _ in range(DRAWS):
-        assert ours.candidates(ours.sample(state, source)) == [S4, S5, S6]
+        assert ours.lattice_candidates(ours.sample_lattice(state, source)) == [S4, S5, S6]
 
 
 def test_in_the_papers_clique_all_states_have_the_same_neighbours_and_the_attack_fails():
@@ -138,7 +138,7 @@ def test_in_the_papers_clique_all_states_have_the_same_neighbours_and_the_attack
 def test_a_stream_uses_one_hull_whatever_the_true_state_is():
     hulls = []
     for state in (S4, S5, S6):
-        stream = Stream(MODEL, PATH, QUERY, epsilon=1, start=S6)
+        stream = Stream(MODEL, Plan(PATH, QUERY), epsilon=1, start=S6)
         stream.release(state)
         hulls.append(stream.hull)
     assert hulls[0] == hulls[1] == hulls[2]
@@ -191,7 +191,9 @@ def test_smoothing_and_the_true_model_help_and_a_wrong_model_hurts():
     policy = PolicyGraph.within_distance(query, 150)
     scores = {"true": [], "blind": []}
     for _ in range(60):
-        stream = Stream(walk, policy, query, epsilon=2, start=12, experiment_rng=rng)
+        stream = Stream(
+            walk, Plan(policy, query), epsilon=2, start=12, randomness=SeededRandomness(rng)
+        )
         truth = walk.sample(15, rng=rng, start=12)
         for state in truth:
             stream.release(int(state))
@@ -228,7 +230,9 @@ def test_tracks_are_traced_to_their_owners_more_often_than_by_chance():
     suspects = [(model, start) for model in models for start in starts]
     found, owners = [], []
     for owner, (model, start) in enumerate(suspects * 3):
-        stream = Stream(model, policy, query, epsilon=2, start=start, experiment_rng=rng)
+        stream = Stream(
+            model, Plan(policy, query), epsilon=2, start=start, randomness=SeededRandomness(rng)
+        )
         for state in model.sample(12, rng=rng, start=start):
             stream.release(int(state))
         found.append(suspect_probabilities(stream.observations(), suspects))
@@ -261,7 +265,7 @@ def test_the_largest_gain_is_that_of_every_answer_in_a_window(weights):
     mechanism = Mechanism(QUERY, sensitivity_hull(QUERY, POLICY), Fraction(3, 2))
     best = np.ones(6)
     for answer in product(range(-9, 15), range(-9, 13)):
-        likelihood = np.exp(mechanism.log_likelihood(answer))
+        likelihood = np.exp(mechanism.lattice_log_likelihood(answer))
         best = np.maximum(best, np.where(prior > 0, likelihood / (prior @ likelihood), 1.0))
     assert largest_gains(mechanism, prior) == pytest.approx(best, rel=FLOAT_REL)
 
@@ -312,4 +316,4 @@ def test_bad_arguments_say_what_they_must_be_and_no_state():
 
 def test_a_lone_state_without_neighbours_has_a_local_hull_of_rank_zero():
     assert local_hull(QUERY, POLICY, 0).rank == 0
-    assert local_hull(QUERY, POLICY, 0) == SensitivityHull.spanned_by(np.zeros((0, 2), dtype=int))
+    assert local_hull(QUERY, POLICY, 0) == SensitivityHull.from_lattice(np.zeros((0, 2), dtype=int))

@@ -119,7 +119,7 @@ def test_on_the_cones_behind_a_state_the_ratio_is_exactly_epsilon():
         held = window[event.holds(window)]
         assert len(held) > 20
         for answer in held[::7]:
-            logs = mechanism.log_probability(answer)
+            logs = mechanism.lattice_log_probability(answer)
             assert logs[event.state] - logs[event.other] == pytest.approx(1, rel=FLOAT_REL)
 
 

@@ -9,11 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm import ArgumentError, Belief, BudgetError, MarkovModel, Plan, PolicyGraph, Query, Stream
-from dphmm.release.batch import BLOCK, Batch
+from dphmm import (
+    ArgumentError,
+    Belief,
+    BudgetError,
+    MarkovModel,
+    Plan,
+    PolicyGraph,
+    Query,
+    Standing,
+    Stream,
+)
+from dphmm.noise.randomness import KeyedRandomness
+from dphmm.release.batch import Batch
+from dphmm.release.belief_table import BLOCK
 from tests import paper
 
-KEY = bytes(range(32))
+KEYED = KeyedRandomness(bytes(range(32)))
 
 
 def lazy_grid(side: int) -> tuple[MarkovModel, Query]:
@@ -30,6 +42,8 @@ def assert_same(batch: Batch, streams: list[Stream]) -> None:
         np.testing.assert_array_equal(belief.probabilities, stream.posterior.probabilities)
         assert batch.ledger(number).entries == stream.ledger.entries
         assert batch.ledger(number).spent == stream.ledger.spent
+        ours, theirs = batch.standings([number])[0], stream.standing
+        assert ours.to_bytes() == theirs.to_bytes()
 
 
 def compare(
@@ -44,11 +58,17 @@ def compare(
     """Release for everybody both ways, step by step."""
     names = [f"person {number}" for number in range(len(starts))]
     batch = Batch(
-        model, plan, epsilon=epsilon, people=names, start=np.array(starts), key=KEY, **options
+        model,
+        plan,
+        epsilon=epsilon,
+        people=names,
+        start=np.array(starts),
+        time=17,
+        randomness=KEYED,
+        **options,
     )
     streams = [
-        Stream(model, plan.policy, plan.query, epsilon=epsilon, start=start, person=name,
-               key=KEY, plan=plan)
+        Stream(model, plan, epsilon=epsilon, start=start, person=name, time=17, randomness=KEYED)
         for name, start in zip(names, starts, strict=True)
     ]  # fmt: skip
     for states, answered in zip(paths, active, strict=True):
@@ -110,7 +130,8 @@ def test_more_people_than_a_block_and_any_number_of_threads_say_the_same() -> No
     paths = rng.integers(25, size=(3, len(people)))
     answers = []
     for threads in (1, 4):
-        batch = Batch(model, plan, epsilon=1, people=people, start=12, key=KEY, threads=threads)
+        batch = Batch(model, plan, epsilon=1, people=people, start=12, time=0, randomness=KEYED,
+                      threads=threads)  # fmt: skip
         answers.append([batch.release(states).estimate for states in paths])
     np.testing.assert_array_equal(answers[0], answers[1])
 
@@ -120,7 +141,7 @@ def test_beliefs_beyond_the_range_of_floats_are_carried_on() -> None:
     plan = Plan(PolicyGraph.within_distance(query, 340), query)
     paths = np.zeros((12, 2), dtype=int)
     batch = compare(model, plan, [0, 143], paths, np.ones(paths.shape, dtype=bool), "40")
-    assert batch._apart
+    assert batch._table._apart
 
 
 def test_flat_hulls_cut_each_persons_possible_set_for_itself() -> None:
@@ -152,7 +173,7 @@ def test_a_wrong_state_is_refused_without_being_shown() -> None:
     with pytest.raises(ArgumentError, match="true_states must be among the 9 states") as refusal:
         batch.release([1, 77])
     assert "77" not in str(refusal.value)
-    assert batch.time == 0
+    assert batch.times.tolist() == [0, 0]
 
 
 def test_a_wrong_shape_is_refused() -> None:
@@ -170,9 +191,9 @@ def test_a_limit_is_each_persons_own() -> None:
     with pytest.raises(BudgetError) as refusal:
         batch.release([1, 1])
     assert (refusal.value.spent, refusal.value.remaining) == (2, Fraction(1, 2))
-    assert batch.time == 2
+    assert batch.times.tolist() == [2, 2]
     assert batch.release([1, 1], active=batch.affordable()).people.tolist() == [1]
-    assert batch.release([1, 1], epsilon="0.5", active=np.array([True, False])).time == 4
+    assert batch.release([1, 1], epsilon="0.5", active=np.array([True, False])).times == 4
 
 
 def test_skipping_costs_nothing_and_spreads_the_belief() -> None:
@@ -192,24 +213,27 @@ def test_people_continue_where_an_earlier_batch_left_them() -> None:
     plan = Plan(PolicyGraph.within_distance(query, 700), query)
     names = [f"person {number}" for number in range(BLOCK + 3)]
     paths = np.random.default_rng(2).integers(0, 16, (6, len(names)))
-    options = {"epsilon": "1/2", "people": names, "limit": 3, "key": KEY, "threads": 1}
-    through = Batch(model, plan, start=np.arange(len(names)) % 16, **options)
+    options = {"epsilon": "1/2", "limit": 3, "randomness": KEYED, "threads": 1}
+    options |= {"law": b"one law"}
+    fresh = {"people": names, "time": np.arange(len(names)) % 3 - 5}
+    through = Batch(model, plan, start=np.arange(len(names)) % 16, **fresh, **options)
     said = [through.release(states) for states in paths]
-    first = Batch(model, plan, start=np.arange(len(names)) % 16, **options)
+    first = Batch(model, plan, start=np.arange(len(names)) % 16, **fresh, **options)
     for states in paths[:3]:
         first.release(states)
-    people = range(len(names))
-    second = Batch(
-        model, plan, start=[first.belief(person) for person in people], time=first.time,
-        earlier=[first.ledger(person) for person in people], **options,
-    )  # fmt: skip
+    standings = [Standing.from_bytes(standing.to_bytes()) for standing in first.standings()]
+    second = Batch.resume(standings, model, plan, **options)
     for states, before in zip(paths[3:], said[3:], strict=True):
         again = second.release(states)
         assert again.lattice.tolist() == before.lattice.tolist()
         np.testing.assert_array_equal(again.estimate, before.estimate)
-        assert [charge.entry for charge in again.charges] == [c.entry for c in before.charges]
-    assert second.ledger(5).entries == through.ledger(5).entries
+        assert again.times.tolist() == before.times.tolist()
+        assert [c.constrained for c in again.charges] == [c.constrained for c in before.charges]
+    assert second.ledger(5).entries == through.ledger(5).entries[3:]
+    assert second.ledger(5).spent == through.ledger(5).spent
+    ends = zip(second.standings(), through.standings(), strict=True)
+    assert all(one.to_bytes() == other.to_bytes() for one, other in ends)
     with pytest.raises(BudgetError):
         second.release(paths[0])
     with pytest.raises(ArgumentError, match="one a person, got 1"):
-        Batch(model, plan, start=[first.belief(0)], **options)
+        Batch(model, plan, start=[first.belief(0)], **fresh, **options)

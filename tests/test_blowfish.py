@@ -119,7 +119,7 @@ def test_a_delta_location_set_is_the_complete_graph_on_fewer_possible_states(
     members = np.flatnonzero(kept)
     hull = sensitivity_hull(query, PolicyGraph.complete(6), kept)
     pairs = [query.points[j] - query.points[k] for j, k in product(members, repeat=2)]
-    assert hull == SensitivityHull.spanned_by(np.array(pairs))
+    assert hull == SensitivityHull.from_lattice(np.array(pairs))
     assert constrained_epsilon(query, hull, 1, kept) <= 1
     assert belief.probabilities[kept].sum() >= 1 - delta - 1e-12
     assert len(members) < 2 or is_protectable(query, PolicyGraph.complete(6), kept)
@@ -204,7 +204,9 @@ def test_wrong_arguments_are_refused_by_name() -> None:
         Blowfish(SECRETS, Query([0, 1]))
     with pytest.raises(ArgumentError, match=r"edges must name states 0\.\.5, got 6"):
         Blowfish(SECRETS, COUNTS, edges=[(0, 6)])
-    with pytest.raises(ArgumentError, match="boolean mask over 6 secrets"):
+    with pytest.raises(
+        ArgumentError, match="possible must be a mask over 6 states or their numbers"
+    ):
         Blowfish(SECRETS, COUNTS, possible=[True])
     with pytest.raises(ArgumentError, match="neighbors must be"):
         EXAMPLE.hull("all")  # type: ignore[arg-type]

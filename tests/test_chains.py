@@ -177,8 +177,11 @@ def test_em_on_pairs_gives_pairs_back():
             lambda: SecondOrderModel.fit([[0, 0, 0]], n_states=2).encode([0, 0, 1]),
             r"the step after position 1 does not$",
         ),
-        (lambda: SecondOrderModel([[1.0]], [[0, 0], [0, 1]], 2), r"pairs must have 1 rows, got 2"),
-        (lambda: SecondOrderModel([[1.0]], [[0, 2]], 2), r"pairs must hold states from 0 to 1"),
+        (
+            lambda: SecondOrderModel([[1.0]], [[0, 0], [0, 1]], 2),
+            r"pairs must have 1 rows of two states",
+        ),
+        (lambda: SecondOrderModel([[1.0]], [[0, 2]], 2), r"pairs must name states 0..1"),
         (lambda: SecondOrderModel(np.eye(2), [[1, 1], [0, 0]], 2), r"sorted and different"),
         (lambda: SecondOrderModel([[1.0]], [[0, 1]], 2), r"only to pairs \(j, k\)"),
         (

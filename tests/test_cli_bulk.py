@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
@@ -22,10 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm import MarkovModel
-from dphmm.books import bulk, releasing
 from dphmm.books.journal import Journal
+from dphmm.release import drawing
+from dphmm.release.admission import Place
+from dphmm.release.moment import Line
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
-from tests.scenarios import FEWER, MARK, run, scenarios, trips, written
+from tests.scenarios import FEWER, MARK, paper_scenario, run, scenarios, trips, written
 
 PEOPLE = 24
 Rows = list[tuple[str, int, int]]
@@ -33,7 +34,7 @@ Rows = list[tuple[str, int, int]]
 
 def one_by_one() -> AbstractContextManager[object]:
     """Leave everybody to single streams."""
-    return patch.object(bulk, "FEWEST_PEOPLE", 10**9)
+    return patch.object(drawing, "FEWEST_PEOPLE", 10**9)
 
 
 def some_rows(
@@ -64,25 +65,22 @@ def release(folder: Path, text: str, ledger: str, *options: object) -> Result:
 
 def said(ledger: Path) -> dict[str, list[object]]:
     with Journal(ledger) as journal:
-        return {person: list(journal.of(person)) for person in journal.people}
+        return {name: list(journal.records(client, name)) for client, name in journal.people}
 
 
 def both_ways(folder: Path, text: str) -> tuple[Result, Result, int]:
     """Released together and one by one, and how many rows went together."""
     together = 0
 
-    def counting(release: Callable[..., object]) -> Callable[..., object]:
-        def counted(*arguments: object) -> object:
-            nonlocal together
-            for numbers, said in release(*arguments):  # type: ignore[attr-defined]
-                together += len(numbers)
-                yield numbers, said
+    def counting(terms: object, group: list[drawing.Work], source: object) -> None:
+        nonlocal together
+        together += sum(len(work.times) for work in group)
+        honest(terms, group, source)  # type: ignore[arg-type]
 
-        return counted
-
+    honest = drawing._draw_together
     with (
-        patch.object(releasing, "released_together", counting(bulk.released_together)),
-        patch.multiple(bulk, FEWEST_PEOPLE=1, FEWEST_ROWS=1),
+        patch.object(drawing, "_draw_together", counting),
+        patch.multiple(drawing, FEWEST_PEOPLE=1, FEWEST_ROWS=1),
     ):
         many = release(folder, text, "many.jsonl")
     with one_by_one():
@@ -162,8 +160,8 @@ def test_people_in_the_ledger_continue_among_the_new_ones(tmp_path: Path) -> Non
     shutil.copy(tmp_path / "many.jsonl", tmp_path / "single.jsonl")
     many, single, together = both_ways(tmp_path, trips(*rows))
     assert many.exit_code == 0, many.stderr
-    assert "20 answers were in the ledger already" in many.stderr
-    assert together == len([row for row in rows if row[0] not in known])
+    assert "20 rows got the answer that their step had already" in many.stderr
+    assert together == len(rows) - 20
     assert_same(tmp_path, many, single)
 
 
@@ -180,15 +178,30 @@ def test_a_budget_that_does_not_suffice_for_one_costs_nobody_anything(tmp_path: 
 
 
 def test_groups_leave_out_those_who_are_too_few_or_end_too_early() -> None:
+    terms = paper_scenario().terms
+
     def lasts(*ends: int) -> list[list[int]]:
-        walks = [bulk.Walk(str(number), 0, [0] * 4, [end]) for number, end in enumerate(ends)]
-        return [[walk.last for walk in group] for group in bulk.groups(walks, 100)]
+        works = [
+            drawing.Work(
+                terms=terms,
+                line=Line("", str(number), "state"),
+                place=Place(),
+                times=np.array([1, 1, 1, end]),
+                states=np.zeros(4, dtype=np.int64),
+                prices=None,
+                rows=np.arange(4),
+            )
+            for number, end in enumerate(ends)
+        ]
+        alone, groups = drawing._grouped(terms, works)
+        assert len(alone) + sum(map(len, groups)) == len(works)
+        return [[work.steps for work in group] for group in groups]
 
     assert lasts(*[9] * 15) == []
     assert lasts(*[9] * 16) == [[9] * 16]
     assert lasts(*[9] * 16, *[4] * 15) == [[9] * 16]
     assert lasts(*[5] * 8, *[9] * 8, *[4] * 16) == [[9] * 8 + [5] * 8, [4] * 16]
-    with patch.object(bulk, "ROOM", 8 * 100 * 20):
+    with patch.object(drawing, "ROOM", 8 * 6 * 20):
         assert [len(group) for group in lasts(*[9] * 57)] == [20, 20, 17]
 
 
@@ -214,7 +227,9 @@ def test_a_killed_run_is_simply_run_again(tmp_path: Path, keyed: bool) -> None:
         ) as process:  # fmt: skip
             assert process.stdout is not None
             # Killed when the first answers are on disk, or a little later.
-            while process.poll() is None and not (ledger.exists() and ledger.stat().st_size > 99):
+            while process.poll() is None and not (
+                ledger.exists() and b'"answer"' in ledger.read_bytes()
+            ):
                 time.sleep(0.0005)
             time.sleep(moments.uniform(0, 0.01))
             process.kill()

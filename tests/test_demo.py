@@ -92,9 +92,12 @@ def test_the_ledger_of_another_city_gets_one_line(made: tuple[Path, str]) -> Non
     folder, _ = made
     other = folder.parent / "other"
     shutil.copytree(folder, other)
-    ledger = other / "city.ledger.jsonl"
-    law = Scenario.load(other / "city.toml").law
-    ledger.write_text(ledger.read_text().replace(law, "0" * len(law)))
+    (other / "city.ledger.jsonl").unlink()
+    toml = other / "city.toml"
+    toml.write_text(toml.read_text().replace('distance = "1000"', 'distance = "900"'))
+    early = (other / "trips.csv").read_text().splitlines()[:3]
+    (other / "early.csv").write_text("\n".join(early) + "\n")
+    assert run("release", toml, other / "early.csv", "-o", other / "early").exit_code == 0
     result = run("demo", "-o", other, "--people", 3)
     assert (result.exit_code, is_one_line(result.stderr)) == (2, True)
     assert "choose another with -o" in result.stderr

@@ -145,7 +145,7 @@ def test_a_hull_does_not_depend_on_the_way_to_it(case, random):
     random.shuffle(rows)
     flipped = [edge[::-1] if random.random() < 0.5 else edge for edge in rows]
     again = hull_of(points, flipped)
-    by_corners = SensitivityHull.spanned_by(hull.lattice_vertices)
+    by_corners = SensitivityHull.from_lattice(hull.lattice_vertices)
     elsewhere = hull_of(points + 2**40, flipped)
     for other in (again, by_corners, elsewhere):
         assert other == hull
@@ -280,7 +280,7 @@ def test_huge_hulls_are_those_of_python_integers(dimension, size):
         held = hull.lattice_contains(np.array(vectors, dtype=object))
         assert held.tolist() == [norm <= 1 for norm in expected]
         clique = sensitivity_hull(Query(points), PolicyGraph.complete(len(points)))
-        assert clique == SensitivityHull.spanned_by(np.array(vectors, dtype=object))
+        assert clique == SensitivityHull.from_lattice(np.array(vectors, dtype=object))
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4])
@@ -290,7 +290,7 @@ def test_the_hull_of_a_large_clique_is_that_of_all_its_differences(dimension):
     for reach in (2, 30):
         points = rng.integers(-reach, reach + 1, (count, dimension))
         low, high = np.triu_indices(count, k=1)
-        expected = SensitivityHull.spanned_by(points[low] - points[high])
+        expected = SensitivityHull.from_lattice(points[low] - points[high])
         hull = sensitivity_hull(Query(points), PolicyGraph.complete(count))
         assert hull == expected
         assert (hull.lattice_contains(points[low] - points[high])).all()
@@ -303,7 +303,7 @@ def test_a_wrong_proposal_of_corners_is_corrected_in_integers(dimension, monkeyp
     for kept in (dimension, dimension - 1):
         points = rng.integers(-5, 6, (9, kept)) @ rng.integers(-2, 3, (kept, dimension))
         low, high = np.triu_indices(9, k=1)
-        expected = SensitivityHull.spanned_by(points[low] - points[high])
+        expected = SensitivityHull.from_lattice(points[low] - points[high])
         query = Query(points)
         assert sensitivity_hull(query, PolicyGraph.complete(9)) == expected
         assert sensitivity_hull(query, PolicyGraph(9, np.stack([low, high], axis=1))) == expected
@@ -328,7 +328,7 @@ def test_the_running_example_is_the_same_anywhere_on_the_lattice(offset):
         ),
         (
             lambda: sensitivity_hull(QUERY, POLICY, [True]),
-            r"possible must be a boolean mask over 6 states, got bool of shape \(1,\)",
+            r"possible must be a mask over 6 states or their numbers, got bool of shape \(1,\)",
         ),
         (
             lambda: sensitivity_hull(QUERY, POLICY, [False] * 6),
@@ -340,7 +340,7 @@ def test_the_running_example_is_the_same_anywhere_on_the_lattice(offset):
         ),
         (
             lambda: sensitivity_hull(QUERY, POLICY).norm([1, float("nan")]),
-            "number must be finite and rational, got nan",
+            "vector must be finite and rational, got nan",
         ),
         (
             lambda: sensitivity_hull(QUERY, POLICY).mean_squared_error(0),
@@ -348,7 +348,7 @@ def test_the_running_example_is_the_same_anywhere_on_the_lattice(offset):
         ),
         (
             lambda: SensitivityHull.from_vertices([[1, 0], [0.5, 1]]),
-            r"vertices must be multiples of the step 1, got \[0.5, 1\]",
+            r"on its lattice of step 1, got \[0.5, 1\]; from_lattice takes whole steps",
         ),
     ],
 )
@@ -359,6 +359,6 @@ def test_bad_arguments_say_what_they_must_be(make, message):
 
 def test_a_repr_counts_and_shows_no_answer():
     assert repr(sensitivity_hull(QUERY, POLICY)) == (
-        "SensitivityHull(dimension=2, rank=2, corners=6)"
+        "SensitivityHull(dimension=2, rank=2, corners=6, step=1)"
     )
     assert sensitivity_hull(QUERY, POLICY) != "a hull"

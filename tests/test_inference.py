@@ -270,18 +270,21 @@ def test_the_most_likely_path_never_enters_a_state_that_no_move_leads_to():
             lambda m: m.decode([None, [-np.inf] * 6], start=0),
             r"observations\[1\] must leave a state possible",
         ),
-        (lambda m: m.filter([None], start=6), r"state must be one of 0 to 5$"),
+        (
+            lambda m: m.filter([None], start=6),
+            r"start must be one of the 6 states, by number from 0$",
+        ),
         (
             lambda m: m.sample(-1, rng=np.random.default_rng(0), start=0),
-            r"length must not be negative, got -1",
+            r"length must be at least 0, got -1",
         ),
-        (lambda m: m.sample(1, rng=0, start=0), r"rng must be a numpy Generator, got int"),
+        (lambda m: m.sample(1, rng=0, start=0), r"rng must be a Generator, got int"),
         (
             lambda m: m.fit_em([[None]], start=[Belief.uniform(6)] * 2),
             r"start must have 1 beliefs, got 2",
         ),
-        (lambda m: m.fit_em([[None]], start=0, n_iter=-1), r"n_iter must not be negative"),
-        (lambda m: m.fit_em([[None]], start=0, smoothing=-1), r"smoothing must be finite"),
+        (lambda m: m.fit_em([[None]], start=0, n_iter=-1), r"n_iter must be at least 0"),
+        (lambda m: m.fit_em([[None]], start=0, smoothing=-1), r"smoothing must not be negative"),
         (
             lambda m: m.fit_em([[None, [0.0]]], start=0),
             r"sequences\[0\]\[1\] must have 6 values, got 1",

@@ -148,9 +148,8 @@ def test_learning_from_releases_needs_no_states_and_costs_nothing() -> None:
     model = MarkovModel(paper.TRANSITION)
     streams = []
     for seed in range(6):
-        stream = scenario.stream(
-            f"person {seed}", ledger=Ledger(), experiment_rng=np.random.default_rng(seed)
-        )
+        randomness = SeededRandomness(np.random.default_rng(seed))
+        stream = scenario.stream(f"person {seed}", ledger=Ledger(), randomness=randomness)
         for state in model.sample(30, rng=np.random.default_rng(seed + 100), start=0):
             stream.release(int(state))
         streams.append(stream)
@@ -204,7 +203,7 @@ def test_the_noise_on_one_count_has_the_exact_probabilities() -> None:
     draws, max_moves, epsilon = 4000, 2, Fraction(1)
     mechanism = Mechanism(Query([0]), SensitivityHull.from_vertices([[max_moves]]), epsilon)
     source = seeded(11)
-    seen = Counter(int(mechanism.sample(0, source)[0]) for _ in range(draws))
+    seen = Counter(int(mechanism.sample_lattice(0, source)[0]) for _ in range(draws))
     decay = exp(-float(epsilon) / max_moves)
     edge = 8
     chances = {k: (1 - decay) / (1 + decay) * decay ** abs(k) for k in range(-edge, edge + 1)}

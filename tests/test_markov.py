@@ -282,9 +282,9 @@ def test_a_row_within_the_tolerance_is_renormalised():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Belief.certain(6, 6), r"state must be one of 0 to 5$"),
-        (lambda: Belief.certain(True, 6), r"state must be an integer, got bool"),
-        (lambda: Belief.known(-1, 6), r"state must be one of 0 to 5$"),
+        (lambda: Belief.certain(6, 6), r"state must be one of the 6 states, by number from 0$"),
+        (lambda: Belief.certain(True, 6), r"state must be a state's number, got bool"),
+        (lambda: Belief.known(-1, 6), r"start must be one of the 6 states, by number from 0$"),
         (lambda: Belief.uniform(0), r"n_states must be at least 1, got 0"),
         (lambda: Belief.from_probabilities([0.5, 0.4]), r"sum to one, got a sum of 0.9"),
         (lambda: Belief.from_probabilities([1.5, -0.5]), r"finite and not negative"),
@@ -301,7 +301,10 @@ def test_a_row_within_the_tolerance_is_renormalised():
         (lambda: Belief.uniform(3).predict(MarkovModel([[1.0]])), r"must have 3 states, got 1"),
         (lambda: Belief.uniform(3).predict(np.eye(3)), r"must be a MarkovModel, got ndarray"),
         (lambda: Belief.uniform(3).mean([1.0]), r"one row for each of 3 states, got shape \(1,\)"),
-        (lambda: MarkovModel([[1.0]]).successors([True, False]), r"a mask of 1 states"),
+        (
+            lambda: MarkovModel([[1.0]]).successors([True, False]),
+            "a mask over 1 states or their numbers",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(make, message):
@@ -352,8 +355,9 @@ def test_a_count_too_small_to_divide_is_still_possible():
         ([[0.5, 1.0]], {}, r"must hold integers; sequence 0 has type float64"),
         ([0, 1, 2], {}, r"sequence 0 has 0 dimensions"),
         ([[0]], {"n_states": 0}, r"n_states must be at least 1, got 0"),
-        ([[0]], {"smoothing": -1}, r"smoothing must be finite and not negative, got -1"),
-        ([[0]], {"smoothing": np.nan}, r"smoothing must be finite and not negative, got nan"),
+        ([[0]], {"smoothing": -1}, r"smoothing must not be negative, got -1"),
+        ([[0]], {"smoothing": "1e350"}, r"smoothing must be at most 1e300, got '1e350'"),
+        ([[0]], {"smoothing": np.nan}, r"smoothing must be finite and rational, got nan"),
         ([[0]], {"support": np.eye(3)}, r"smoothing must be positive when support is given"),
         ([[0]], {"support": np.eye(2), "smoothing": 1}, r"support must have shape \(3, 3\)"),
     ],

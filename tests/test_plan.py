@@ -137,7 +137,7 @@ def test_a_whole_graph_of_the_users_is_added_even_if_nobody_is_exposed():
 def test_another_query_keeps_the_rules():
     plan = Plan(POLICY, QUERY, mechanism="laplace", repair="nearest", full_rank=False)
     other = Query([[5 * i] for i in range(6)])
-    again = plan.for_query(other)
+    again = plan.replace(query=other)
     assert (again.mechanism, again.repair, again.full_rank) == ("laplace", "nearest", False)
     assert again.at(EXPOSING_S3).query is other
 
@@ -166,7 +166,7 @@ def test_the_worst_pair_is_the_worst_of_all_pairs(case):
     norms = [body.norm(tuple(query.points[i] - query.points[j])) for i, j in pairs]
     assert step.worst_norm == max(norms, default=0)
     corners = {tuple(map(int, corner)) for corner in step.hull.lattice_vertices}
-    spanned = SensitivityHull.spanned_by(np.array(list(corners)).reshape(-1, query.dimension))
+    spanned = SensitivityHull.from_lattice(np.array(list(corners)).reshape(-1, query.dimension))
     assert spanned == sensitivity_hull(query, PolicyGraph(len(points), edges), possible)
 
 

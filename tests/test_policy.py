@@ -186,16 +186,16 @@ def test_within_distance_counts_a_distance_equal_to_the_radius():
         (lambda: PolicyGraph(3, [[0.0, 1.0]]), "edges must hold state numbers, got dtype float64"),
         (lambda: PolicyGraph(3, cliques=[[0, 5]]), r"cliques must name states 0\.\.2, got 5"),
         (lambda: PolicyGraph(3, cliques=[[0, 0]]), "cliques must name each state once"),
-        (lambda: PolicyGraph(3).neighbors(3), r"state must name states 0\.\.2, got 3"),
+        (lambda: PolicyGraph(3).neighbors(3), r"state must be one of the 3 states"),
         (lambda: PolicyGraph(3).with_edges([[0, 9]]), r"edges must name states 0\.\.2, got 9"),
         (lambda: PolicyGraph.within_distance(Query([1, 2]), -1), "radius must not be negative"),
         (
             lambda: PolicyGraph(3).restricted_to([True, False]),
-            r"possible must be a boolean mask over 3 states, got bool of shape \(2,\)",
+            r"possible must be a mask over 3 states or their numbers, got bool of shape \(2,\)",
         ),
         (
             lambda: PolicyGraph(3).restricted_to([0, 1, 1]),
-            r"possible must be a boolean mask over 3 states, got int64 of shape \(3,\)",
+            "possible must name each state once, got one twice; a mask holds booleans",
         ),
         (
             lambda: PolicyGraph(3).restricted_to([False] * 3),

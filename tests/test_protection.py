@@ -211,8 +211,11 @@ def test_rows_linked_only_sideways_hide_only_their_own_row():
 @pytest.mark.parametrize(
     ("possible", "message"),
     [
-        ([True] * 5, r"possible must be a boolean mask over 6 states, got bool of shape \(5,\)"),
-        ([1] * 6, "possible must be a boolean mask over 6 states, got int64"),
+        (
+            [True] * 5,
+            r"possible must be a mask over 6 states or their numbers, got bool of shape \(5,\)",
+        ),
+        ([1] * 6, "possible must name each state once, got one twice; a mask holds booleans"),
         ([False] * 6, "possible must contain at least one state, got none"),
     ],
 )

@@ -151,9 +151,9 @@ def test_the_largest_lattice_points_are_accepted():
         (["a", "b"], 1, "values must be numbers, got dtype"),
         ([1, 2], 0, "step must be positive, got 0"),
         ([1, 2], -1, "step must be positive, got -1"),
-        ([1, 2], "nan", "number must be finite and rational, got 'nan'"),
-        ([1, 2], float("inf"), "number must be finite and rational, got inf"),
-        ([1, 2], None, "number must be finite and rational, got None"),
+        ([1, 2], "nan", "step must be finite and rational, got 'nan'"),
+        ([1, 2], float("inf"), "step must be finite and rational, got inf"),
+        ([1, 2], None, "step must be finite and rational, got None"),
         ([1.5, 2], Fraction(1, 10**400), "step must be a quotient of numbers below 1e308"),
     ],
 )

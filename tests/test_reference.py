@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -17,8 +16,8 @@ from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.noise.reference import reference_knorm
 from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
 from dphmm.policy.sensitivity import sensitivity_hull
-from dphmm.release.stream import Stream
 from tests import paper
 
 QUERY = Query(paper.VALUES)
@@ -90,7 +89,7 @@ def test_the_same_attack_finds_nothing_on_the_lattice():
     source = SeededRandomness(np.random.default_rng(1))
     counts = []
     for state in (S3, S2):
-        lattice = np.array([mechanism.sample(state, source) for _ in range(LATTICE_DRAWS)])
+        lattice = np.array([mechanism.sample_lattice(state, source) for _ in range(LATTICE_DRAWS)])
         assert lattice.dtype == np.int64
         counts.append(has_fine_bits(QUERY.in_units(lattice)).sum())
     assert counts == [0, 0]
@@ -99,14 +98,7 @@ def test_the_same_attack_finds_nothing_on_the_lattice():
 
 def test_a_stream_refuses_float_noise_and_says_why():
     with pytest.raises(ArgumentError, match="last bits of its floats tell linked states apart"):
-        Stream(
-            MarkovModel(paper.TRANSITION),
-            PolicyGraph.by_category(paper.CATEGORIES),
-            QUERY,
-            epsilon=1,
-            start=0,
-            mechanism="reference_knorm",
-        )
+        Plan(PolicyGraph.by_category(paper.CATEGORIES), QUERY, mechanism="reference_knorm")
 
 
 # Laws
@@ -171,7 +163,7 @@ def test_lattice_noise_rounds_to_the_same_cells_on_a_fine_lattice():
     floats = reference_knorm(np.zeros((1, 2)), body, 1, 0, rng=rng, size=DRAWS)
     mechanism = Mechanism(Query([[0, 0]]), body, Fraction(1))
     source = SeededRandomness(np.random.default_rng(7))
-    whole = np.array([mechanism.sample(0, source) for _ in range(5_000)])
+    whole = np.array([mechanism.sample_lattice(0, source) for _ in range(5_000)])
     normals = body.body.normals / body.body.offsets[:, None]
     table = [
         np.bincount(np.argmax(np.abs(noise @ normals.T), axis=1), minlength=len(normals))
@@ -201,7 +193,7 @@ def test_a_body_of_rank_zero_adds_nothing():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rng": 5}, "rng must be a numpy Generator, got int"),
+        ({"rng": 5}, "rng must be a Generator, got int"),
         ({"epsilon": 0}, "epsilon must be positive, got 0"),
         ({"state": 777}, "state must be one of the 6 states"),
         ({"query": [[1, 2, 3]]}, r"query must have answers of 2 dimensions, got shape \(1, 3\)"),

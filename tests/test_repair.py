@@ -188,7 +188,7 @@ def test_a_repair_for_the_l1_ball_hides_everybody_in_that_ball(case, method):
     points, edges, possible = case
     query, policy = Query(points), PolicyGraph(len(points), edges)
     ball = SensitivityHull.l1_ball
-    repaired = protect(query, policy, possible, method, full_rank=False, hull=ball)
+    repaired = protect(query, policy, possible, method, full_rank=False, body=ball)
     if possible.sum() > 1:
         body = ball(sensitivity_hull(query, repaired))
         assert exposed(query, repaired, possible, body).tolist() == []
@@ -291,7 +291,7 @@ def smallest_error(points, edges, possible):
         else:
             vectors = points[chosen[:, 0]] - points[chosen[:, 1]]
             alive = possible[chosen].all(axis=1)
-            error = SensitivityHull.spanned_by(vectors[alive]).mean_squared_error(1)
+            error = SensitivityHull.from_lattice(vectors[alive]).mean_squared_error(1)
         best = error if best is None else min(best, error)
     return best
 
@@ -322,7 +322,7 @@ def assert_fast_choice_is_the_plain_one(rng, reach):
     vectors = rng.integers(-reach, reach + 1, (int(rng.integers(2, 8)), 2))
     if rng.random() < 0.3:
         vectors[:, 1] //= max(1, reach // 2)
-    hull = SensitivityHull.spanned_by(vectors)
+    hull = SensitivityHull.from_lattice(vectors)
     if hull.rank < 2:
         return
     candidates = rng.integers(-2 * reach, 2 * reach + 1, (12, 2))
@@ -351,7 +351,7 @@ def test_the_fast_choice_in_the_plane_is_the_plain_one_in_many_cases(reach):
 def test_thin_hulls_with_long_corners_are_compared_exactly():
     # In floats these areas, a few units, drown in products of 2**62.
     end = 2**31 - 1
-    hull = SensitivityHull.spanned_by(np.array([[end, end - 1], [end - 1, end - 2]]))
+    hull = SensitivityHull.from_lattice(np.array([[end, end - 1], [end - 1, end - 2]]))
     candidates = np.array([[end - 3, end - 4], [end - 2, end - 4], [end + 2, end + 1]])
     query = Query(np.zeros((1, 2), dtype=int))
     repair = _Repair(query, np.ones(1, bool), hull, None)
@@ -407,7 +407,7 @@ def test_a_search_that_would_not_end_is_refused():
     ("policy", "possible", "message"),
     [
         (PolicyGraph(5), None, "policy must have the 6 states of the query, got 5"),
-        (POLICY, [True] * 5, "possible must be a boolean mask over 6 states"),
+        (POLICY, [True] * 5, "possible must be a mask over 6 states or their numbers"),
         (POLICY, [False] * 6, "possible must contain at least one state, got none"),
     ],
 )

@@ -31,7 +31,7 @@ from dphmm.errors import (
 )
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
-from dphmm.geometry.shapes import enlarged
+from dphmm.geometry.shapes import enlarge
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import KeyedRandomness, SecureRandomness, SeededRandomness
 from dphmm.policy.graph import PolicyGraph
@@ -95,7 +95,7 @@ __all__ = [
     "compose",
     "constrained_epsilon",
     "degree_of_protection",
-    "enlarged",
+    "enlarge",
     "event_epsilon",
     "exposed",
     "is_protectable",

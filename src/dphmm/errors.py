@@ -9,6 +9,7 @@ DphmmError
 ├── ExposureError                a state would be exposed and nothing may be repaired
 ├── GeometryError                an exact check of a hull failed: nothing was released
 ├── StoreError                   the store cannot be read or written
+│   ├── MovedError               somebody else answered the same people meanwhile
 │   └── NotFoundError            the store holds no such person, stream or scenario
 ├── TooLargeError                an exact search was refused because it would not end
 └── MissingExtraError (ImportError)   an optional part is not installed
@@ -20,6 +21,7 @@ the truth, so every one of them can be shown to anybody.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
@@ -33,6 +35,7 @@ __all__ = [
     "ExposureError",
     "GeometryError",
     "MissingExtraError",
+    "MovedError",
     "NotFoundError",
     "ScenarioError",
     "StoreError",
@@ -57,7 +60,13 @@ class ScenarioError(DataError):
 
 
 class BudgetError(DphmmError):
-    """A release that the ledger's limit does not allow; nothing was drawn or written."""
+    """A release that the ledger's limit does not allow; nothing was drawn or written.
+
+    Args:
+        spent: What was spent before.
+        requested: What this release would have cost.
+        remaining: What the limit still allows.
+    """
 
     def __init__(self, *, spent: Fraction, requested: Fraction, remaining: Fraction) -> None:
         super().__init__(
@@ -82,6 +91,14 @@ class StoreError(DphmmError):
     """The store cannot be read or written; what it holds is unchanged."""
 
 
+class MovedError(StoreError):
+    """Somebody else answered the same people meanwhile; nothing was written."""
+
+    def __init__(self, lines: Collection[object]) -> None:
+        super().__init__(f"{len(lines)} people were answered by somebody else meanwhile")
+        self.lines = frozenset(lines)
+
+
 class NotFoundError(StoreError):
     """The store holds no such person, stream or scenario, or it belongs to somebody else."""
 
@@ -96,6 +113,34 @@ class MissingExtraError(DphmmError, ImportError):
 
 class CollapsedAnswersWarning(UserWarning):
     """The lattice step gives several states with different answers the same point."""
+
+
+def expect(value: object, kind: type, argument: str) -> None:
+    """Refuse an argument of another type, which would only fail later and further in.
+
+    Args:
+        value: What was given.
+        kind: The class that it must be an instance of.
+        argument: What the message calls it.
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ArgumentError(
+            f"{argument} must be {article} {kind.__name__}, got {type(value).__name__}"
+        )
+
+
+def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
+    """Refuse a word that is none of the options.
+
+    Args:
+        value: What was given.
+        options: The words that will do, two or more.
+        argument: What the message calls it.
+    """
+    if not isinstance(value, str) or value not in options:
+        known = f"{', '.join(options[:-1])} or {options[-1]}"
+        raise ArgumentError(f"{argument} must be {known}, got {value!r}")
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -74,7 +74,7 @@ class MechanismSampler:
 
     def sample(self, state: int, size: int) -> Answers:
         """Lattice answers."""
-        return self.mechanism.sample_many(state, size, self.randomness)
+        return self.mechanism.sample_lattice_many(state, size, self.randomness)
 
 
 @dataclass(frozen=True, eq=False)

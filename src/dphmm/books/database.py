@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
@@ -111,6 +112,9 @@ class Sqlite(Database):
     def _connect(self) -> sqlite3.Connection:
         if not Path(self.name).absolute().parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
+        # Closed to others from its first moment; SQLite gives its log the same rights.
+        if self.name != ":memory:" and not Path(self.name).exists():
+            os.close(os.open(self.name, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(
             self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )

@@ -75,11 +75,13 @@ class Journal(MemoryBook):
             counts: dict[Line, int] = {}
             for record in new:
                 counts[record.line] = counts.get(record.line, 0) + 1
+            # The first one always, so that later answers have something to follow from.
             due = [
                 standing
                 for standing in standings
-                if len(self._records.get(standing.line, ())) + counts.get(standing.line, 0)
-                >= self._written.get(standing.line, 0) + OFTEN
+                if standing.line not in self._written
+                or len(self._records.get(standing.line, ())) + counts.get(standing.line, 0)
+                >= self._written[standing.line] + OFTEN
             ]
             self._append([*lines, *map(_standing_line, due)])
             for record in new:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dphmm.cost.ledger import Totals
+from dphmm.errors import MovedError
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse, MovedError
+from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -36,6 +37,10 @@ class MemoryBook:
     def people(self) -> tuple[tuple[str, str], ...]:
         """Client and name of everybody about whom something was said, in order."""
         return tuple(self._spent)
+
+    def lines(self) -> list[Line]:
+        """Every line that stands somewhere."""
+        return sorted(self._standings)
 
     def records(self, client: str, person: str) -> list[Record]:
         """Everything that was said about somebody, in order of time."""

@@ -28,11 +28,11 @@ from dphmm.books.rows import (
 )
 from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, NotFoundError, StoreError
+from dphmm.errors import ArgumentError, DataError, MovedError, NotFoundError, StoreError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse, MovedError
+from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line, check_client, check_name
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -203,6 +203,8 @@ class Store:
         with self.database.transaction() as transaction:
             person = self._lock(transaction, standing.line)
             before = self._standing(transaction, person, standing.line.query)
+            if before is not None and before.time != standing.time:
+                raise MovedError([standing.line])
             transaction.rows(
                 "INSERT INTO adoptions (person, query, time, old, new) VALUES (?, ?, ?, ?, ?)",
                 (

@@ -18,13 +18,17 @@ from dphmm._types import FloatArray, Mask
 from dphmm.chain.stochastic import (
     SAFE_PROBABILITY,
     SUM_TOLERANCE,
-    checked_logs,
-    checked_vector,
+    check_logs,
+    check_vector,
 )
 from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import whole
+from dphmm.geometry.states import state_number
 
 if TYPE_CHECKING:
     from dphmm.chain.markov import MarkovModel
+
+__all__ = ["Belief", "Start"]
 
 LEVEL = 512 * np.log(2.0)
 """One level of a wide number, in nats."""
@@ -45,6 +49,12 @@ class Belief:
 
     Plain floats are kept alone while every possible state has at least `SAFE_PROBABILITY`;
     below that wide numbers (see `kernels.chain`) are kept beside them and are what counts.
+
+    Args:
+        possible: (n,) booleans: the possible states.
+        probabilities: (n,) floats that sum to one, zero off the mask.
+        wide: The same as wide numbers, or None if floats alone hold them. Nothing is checked: make
+            a belief with `certain`, `uniform`, `known` or `from_probabilities`.
 
     >>> belief = Belief.certain(0, 3)
     >>> belief.possible
@@ -85,63 +95,66 @@ class Belief:
     def certain(cls, state: int, n_states: int) -> Belief:
         """The belief that the chain is in one state.
 
+        Args:
+            state: The state's number; it may be a true state, and no message shows it.
+            n_states: How many states there are.
+
         >>> Belief.certain(1, 3).probabilities
         array([0., 1., 0.])
         """
-        if isinstance(state, bool) or not isinstance(state, int | np.integer):
-            raise ArgumentError(f"state must be an integer, got {type(state).__name__}")
-        if not 0 <= state < n_states:
-            raise ArgumentError(f"state must be one of 0 to {n_states - 1}")
-        probabilities = np.zeros(n_states)
-        probabilities[state] = 1.0
+        probabilities = np.zeros(whole(n_states, "n_states", 1))
+        probabilities[state_number(state, n_states)] = 1.0
         return cls(probabilities > 0, probabilities, None)
 
     @classmethod
     def uniform(cls, n_states: int) -> Belief:
         """The belief that every state is equally probable.
 
+        Args:
+            n_states: How many states there are.
+
         >>> Belief.uniform(4).probabilities
         array([0.25, 0.25, 0.25, 0.25])
         """
-        if n_states < 1:
-            raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
+        whole(n_states, "n_states", 1)
         return cls(np.ones(n_states, dtype=bool), np.full(n_states, 1.0 / n_states), None)
 
     @classmethod
     def from_probabilities(cls, probabilities: ArrayLike) -> Belief:
         """The belief with these probabilities; the states above zero are the possible ones.
 
+        Args:
+            probabilities: One a state, with a sum of one up to 1e-6; they are divided by it.
+
         >>> Belief.from_probabilities([0.5, 0.0, 0.5]).possible
         array([ True, False,  True])
         """
-        given = checked_vector(probabilities, "probabilities")
-        if np.isnan(given).any() or given.min() < 0 or given.max() == np.inf:
-            raise ArgumentError("probabilities must be finite and not negative")
-        total = float(given.sum())
-        if abs(total - 1) > SUM_TOLERANCE:
-            raise ArgumentError(f"probabilities must sum to one, got a sum of {total!r}")
-        possible = given > 0
-        if _least(given, possible) >= SAFE_PROBABILITY:
-            return cls(possible, given / total, None)
-        with np.errstate(divide="ignore"):
-            return _from_logs(possible, np.log(given))
+        return _from_probabilities(probabilities, "probabilities")
 
     @classmethod
     def from_log_probabilities(cls, log_probabilities: ArrayLike) -> Belief:
         """The belief with these logs, up to a constant; the finite ones are the possible states.
 
+        Args:
+            log_probabilities: One a state; a constant added to all changes nothing.
+
         >>> Belief.from_log_probabilities([-1000.0, -np.inf, -1000.0]).probabilities
         array([0.5, 0. , 0.5])
         """
-        given = checked_vector(log_probabilities, "log_probabilities")
-        possible = checked_logs(given, given.size, "log_probabilities") > -np.inf
+        given = check_vector(log_probabilities, "log_probabilities")
+        possible = check_logs(given, given.size, "log_probabilities") > -np.inf
         if not possible.any():
             raise ArgumentError("log_probabilities must leave a state possible")
         return _from_logs(possible, given)
 
     @classmethod
-    def known(cls, start: Start, n_states: int) -> Belief:
+    def known(cls, start: Start, n_states: int, argument: str = "start") -> Belief:
         """The belief that `start` means: a state, a distribution, or a belief as it is.
+
+        Args:
+            start: A state's number, a probability for each state, or a belief.
+            n_states: How many states it must have.
+            argument: What a message calls it.
 
         >>> Belief.known(2, 3).probabilities
         array([0., 0., 1.])
@@ -149,10 +162,11 @@ class Belief:
         Belief(3 states, 2 possible)
         """
         if isinstance(start, int | np.integer):
-            return cls.certain(int(start) if not isinstance(start, bool) else start, n_states)
-        belief = start if isinstance(start, Belief) else cls.from_probabilities(start)
+            whole(n_states, "n_states", 1)
+            return cls.certain(state_number(start, n_states, argument), n_states)
+        belief = start if isinstance(start, Belief) else _from_probabilities(start, argument)
         if belief.n_states != n_states:
-            raise ArgumentError(f"start must have {n_states} states, got {belief.n_states}")
+            raise ArgumentError(f"{argument} must have {n_states} states, got {belief.n_states}")
         return belief
 
     @property
@@ -181,6 +195,9 @@ class Belief:
         No possible state is lost, however improbable: where the sparse product comes near
         underflow, it is taken in wide numbers, each state's at its own scale.
 
+        Args:
+            model: The model of this step; a time-varying one gives it with `.at(time)`.
+
         >>> from dphmm.chain.markov import MarkovModel
         >>> model = MarkovModel([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
         >>> Belief.certain(0, 3).predict(model).probabilities
@@ -206,7 +223,7 @@ class Belief:
             if least >= SAFE_PROBABILITY:
                 return Belief(possible, after, None)
         result = np.empty((2, possible.size))
-        kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, self.widened(), result)
+        kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, self.widen(), result)
         return _normalised(possible, result)[0]
 
     @property
@@ -214,7 +231,7 @@ class Belief:
         """Whether floats alone hold every possible probability."""
         return self._wide is None
 
-    def widened(self) -> FloatArray:
+    def widen(self) -> FloatArray:
         """The probabilities as wide numbers: a float and a level for every state."""
         if self._wide is not None:
             return self._wide
@@ -232,6 +249,9 @@ class Belief:
         Minus infinity removes a state from the possible ones; no finite value does. A
         constant added to all of them changes nothing.
 
+        Args:
+            log_likelihood: One a state: the log-probability of what was observed there.
+
         >>> belief = Belief.uniform(3).condition([0.0, -1e9, -np.inf])
         >>> belief.possible, belief.probabilities
         (array([ True,  True, False]), array([1., 0., 0.]))
@@ -240,7 +260,7 @@ class Belief:
 
     def _condition(self, log_likelihood: ArrayLike, name: str) -> tuple[Belief, float]:
         """The conditioned belief and the log-probability of the observation."""
-        given = checked_logs(log_likelihood, self.n_states, name)
+        given = check_logs(log_likelihood, self.n_states, name)
         top = float(given.max())
         possible = self.possible
         if given.min() == -np.inf:
@@ -259,7 +279,7 @@ class Belief:
                 return Belief(possible, weights, None), top + float(np.log(total))
         if not possible.all():
             top = float(given[possible].max())
-        scaled, levels = self.widened()
+        scaled, levels = self.widen()
         wide = _weighed(scaled, levels, _difference(given, top), possible)
         belief, log_total = _normalised(possible, wide)
         return belief, top + log_total
@@ -267,10 +287,16 @@ class Belief:
     def mean(self, values: ArrayLike) -> FloatArray:
         """The mean of one value, or one vector, a state under this belief.
 
+        Args:
+            values: (n,) or (n, d): a number or a vector for each state.
+
         >>> Belief.uniform(2).mean([[0.0, 1.0], [1.0, 3.0]])
         array([0.5, 2. ])
         """
-        array = np.asarray(values, dtype=np.float64)
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError("values must be numbers, one or one vector a state") from None
         if array.ndim == 0 or array.shape[0] != self.n_states:
             raise ArgumentError(
                 f"values must have one row for each of {self.n_states} states, "
@@ -326,6 +352,20 @@ def _least(values: FloatArray, possible: Mask) -> float:
 def _difference(logs: FloatArray, top: float) -> FloatArray:
     with np.errstate(over="ignore"):
         return logs - top
+
+
+def _from_probabilities(probabilities: ArrayLike, argument: str) -> Belief:
+    given = check_vector(probabilities, argument)
+    if np.isnan(given).any() or given.min() < 0 or given.max() == np.inf:
+        raise ArgumentError(f"{argument} must be finite and not negative")
+    total = float(given.sum())
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise ArgumentError(f"{argument} must sum to one, got a sum of {total!r}")
+    possible = given > 0
+    if _least(given, possible) >= SAFE_PROBABILITY:
+        return Belief(possible, given / total, None)
+    with np.errstate(divide="ignore"):
+        return _from_logs(possible, np.log(given))
 
 
 def _from_logs(possible: Mask, logs: FloatArray) -> Belief:

@@ -19,13 +19,15 @@ from dphmm._types import IntArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.chain.stochastic import (
-    checked_sequences,
-    counted_moves,
-    frozen,
+    check_sequences,
+    count_moves,
+    freeze,
     pattern,
     probabilities_from_counts,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import whole
+from dphmm.geometry.states import state_numbers
 
 __all__ = ["Schedule", "SecondOrderModel", "TimeVaryingModel"]
 
@@ -39,6 +41,11 @@ class TimeVaryingModel(Chain):
     Without a schedule the models take turns: with 24 of them and a step an hour, the step
     into time t is governed by model t modulo 24.
 
+    Args:
+        models: The models, over the same states.
+        schedule: Which model governs the step into a time: a list of numbers that repeats for ever,
+            or a function of the time. By default the models take turns.
+
     >>> day = MarkovModel([[0.0, 1.0], [0.0, 1.0]])
     >>> night = MarkovModel([[1.0, 0.0], [1.0, 0.0]])
     >>> chain = TimeVaryingModel([night, day])
@@ -47,9 +54,12 @@ class TimeVaryingModel(Chain):
     """
 
     def __init__(self, models: Sequence[MarkovModel], schedule: Schedule | None = None) -> None:
+        expect(models, Iterable, "models")
         self.models = tuple(models)
-        if not self.models or not all(isinstance(model, MarkovModel) for model in self.models):
-            raise ArgumentError("models must be one MarkovModel or more")
+        if not self.models:
+            raise ArgumentError("models must be one MarkovModel or more, got none")
+        for model in self.models:
+            expect(model, MarkovModel, "models")
         sizes = sorted({model.n_states for model in self.models})
         if len(sizes) > 1:
             raise ArgumentError(f"models must have the same states, got {sizes} of them")
@@ -74,7 +84,12 @@ class TimeVaryingModel(Chain):
         return whole.digest()
 
     def at(self, time: int) -> MarkovModel:
-        """The model that governs the step into `time`."""
+        """The model that governs the step into `time`.
+
+        Args:
+            time: The time that the step leads into.
+        """
+        whole(time, "time", None)
         return self.models[_slot(self._schedule, time, len(self.models))]
 
     @classmethod
@@ -91,18 +106,32 @@ class TimeVaryingModel(Chain):
     ) -> TimeVaryingModel:
         """The models learned by counting each move for the time it leads into.
 
-        `first_times` says at which time each sequence begins, 0 if not given. Smoothing and
-        states that are never left are as in `MarkovModel.fit`, for each model by itself.
+        Smoothing and states that are never left are as in `MarkovModel.fit`, for each model by
+        itself.
+
+        Args:
+            sequences: Sequences of state numbers; a message names the place of a wrong state, never
+                the state.
+            n_states: How many states there are.
+            n_models: How many models to learn.
+            schedule: Which of them governs the step into a time, as for the class.
+            first_times: The time at which each sequence begins; 0 by default.
+            smoothing: This many moves are added to every move that was seen or that `support`
+                allows.
+            support: A square matrix, sparse or not, whose entries above zero mark moves that are
+                possible though nobody made them; needs smoothing above zero.
 
         >>> chain = TimeVaryingModel.fit([[0, 1, 0, 1]], n_states=2, n_models=2)
         >>> chain.at(1).transition.toarray()
         array([[0., 1.],
                [0., 1.]])
         """
-        if n_models < 1:
-            raise ArgumentError(f"n_models must be at least 1, got {n_models!r}")
-        checked = checked_sequences(sequences, n_states)
-        begins = [0] * len(checked) if first_times is None else list(first_times)
+        whole(n_models, "n_models", 1)
+        checked = check_sequences(sequences, n_states)
+        begins = [0] * len(checked)
+        if first_times is not None:
+            expect(first_times, Iterable, "first_times")
+            begins = [whole(time, "first_times", None) for time in first_times]
         if len(begins) != len(checked):
             raise ArgumentError(f"first_times must have {len(checked)} times, got {len(begins)}")
         chosen = _schedule(schedule, n_models)
@@ -118,7 +147,7 @@ class TimeVaryingModel(Chain):
         for part in parts:
             sources = np.concatenate([none, *(source for source, _ in part)])
             targets = np.concatenate([none, *(target for _, target in part)])
-            counts = counted_moves(sources, targets, n_states)
+            counts = count_moves(sources, targets, n_states)
             models.append(MarkovModel(probabilities_from_counts(counts, smoothing, support)))
         return cls(models, schedule)
 
@@ -128,7 +157,8 @@ def _schedule(schedule: Schedule | None, n_models: int) -> Schedule:
         return tuple(range(n_models))
     if callable(schedule):
         return schedule
-    slots = tuple(int(slot) for slot in schedule)
+    expect(schedule, Iterable, "schedule")
+    slots = tuple(whole(slot, "schedule") for slot in schedule)
     if not slots:
         raise ArgumentError("schedule must hold at least one number, got none")
     for time in range(len(slots)):
@@ -152,6 +182,11 @@ class SecondOrderModel(MarkovModel):
     gives each pair's second state, which lifts what is known about states to pairs:
     `Query(values[model.current])`, `PolicyGraph.by_category(labels[model.current])`.
 
+    Args:
+        transition: The moves between pairs, as for `MarkovModel`.
+        pairs: (n, 2) the pair (previous, current) of each state of this model, sorted.
+        n_base_states: How many states the pairs are made of.
+
     >>> model = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2)
     >>> model.pairs.tolist()
     [[0, 0], [0, 1], [1, 0]]
@@ -163,12 +198,12 @@ class SecondOrderModel(MarkovModel):
 
     def __init__(self, transition: Any, pairs: ArrayLike, n_base_states: int) -> None:
         super().__init__(transition)
-        self.pairs: IntArray = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        self.n_base_states = n_base_states
-        if len(self.pairs) != self.n_states:
-            raise ArgumentError(f"pairs must have {self.n_states} rows, got {len(self.pairs)}")
-        if ((self.pairs < 0) | (self.pairs >= n_base_states)).any():
-            raise ArgumentError(f"pairs must hold states from 0 to {n_base_states - 1}")
+        self.n_base_states = whole(n_base_states, "n_base_states", 1)
+        self.pairs: IntArray = state_numbers(pairs, n_base_states, "pairs")
+        if self.pairs.shape != (self.n_states, 2):
+            raise ArgumentError(
+                f"pairs must have {self.n_states} rows of two states, got {self.pairs.shape}"
+            )
         keys = self._keys(self.pairs[:, 0], self.pairs[:, 1])
         if (np.diff(keys) <= 0).any():
             raise ArgumentError("pairs must be sorted and different")
@@ -191,10 +226,16 @@ class SecondOrderModel(MarkovModel):
     ) -> SecondOrderModel:
         """The model learned by counting how pairs of states follow each other.
 
-        `smoothing` is added to every step from a pair (i, j) to a pair (j, k) that was seen
-        anywhere. A pair (i, j) that was never left stays put: it counts as moving to (j, j) once.
+        A pair (i, j) that was never left stays put: it counts as moving to (j, j) once.
+
+        Args:
+            sequences: Sequences of state numbers; a message names the place of a wrong state, never
+                the state.
+            n_states: How many states the pairs are made of.
+            smoothing: This many moves are added to every step from a pair (i, j) to a pair (j, k)
+                that was seen anywhere.
         """
-        checked = [states for states in checked_sequences(sequences, n_states) if states.size > 1]
+        checked = [states for states in check_sequences(sequences, n_states) if states.size > 1]
         if not checked:
             raise ArgumentError("sequences must hold at least one sequence of two states")
         keyed = [states[:-1] * n_states + states[1:] for states in checked]
@@ -206,7 +247,7 @@ class SecondOrderModel(MarkovModel):
         sources = np.concatenate([sources, ends])
         targets = np.concatenate([targets, stay])
         keys = np.unique(np.concatenate([keys, stay]))
-        counts = counted_moves(
+        counts = count_moves(
             np.searchsorted(keys, sources), np.searchsorted(keys, targets), keys.size
         )
         pairs = np.stack([keys // n_states, keys % n_states], axis=1)
@@ -217,8 +258,11 @@ class SecondOrderModel(MarkovModel):
         """The pairs that a sequence of states goes through, one fewer than the states.
 
         A pair that this model does not have is an error that names its place.
+
+        Args:
+            sequence: State numbers.
         """
-        states = checked_sequences([sequence], self.n_base_states)[0]
+        states = check_sequences([sequence], self.n_base_states, "sequence")[0]
         wanted = self._keys(states[:-1], states[1:])
         known = self._keys(self.pairs[:, 0], self.pairs[:, 1])
         places = np.minimum(np.searchsorted(known, wanted), known.size - 1)
@@ -231,7 +275,12 @@ class SecondOrderModel(MarkovModel):
         return np.asarray(places, dtype=np.int64)
 
     def current_belief(self, belief: Belief) -> Belief:
-        """The belief over states that a belief over pairs means: each state's pairs together."""
+        """The belief over states that a belief over pairs means: each state's pairs together.
+
+        Args:
+            belief: A belief over the pairs.
+        """
+        expect(belief, Belief, "belief")
         if belief.n_states != self.n_states:
             raise ArgumentError(f"belief must have {self.n_states} pairs, got {belief.n_states}")
         return belief._moved(self._merging, pattern(self._merging) @ belief.possible)
@@ -241,7 +290,7 @@ class SecondOrderModel(MarkovModel):
         columns = np.arange(self.n_states)
         ones = np.ones(self.n_states)
         shape = (self.n_base_states, self.n_states)
-        return frozen(sparse.csr_array((ones, (self.current, columns)), shape=shape))
+        return freeze(sparse.csr_array((ones, (self.current, columns)), shape=shape))
 
     def _keys(self, previous: IntArray, current: IntArray) -> IntArray:
         return previous * self.n_base_states + current

@@ -20,7 +20,7 @@ from dphmm.chain.stochastic import (
     LEAST_PROBABILITY,
     LOWEST_LOG,
     add_logs,
-    checked_logs,
+    check_logs,
     log_max_product,
     log_product,
     row_of_entry,
@@ -37,19 +37,19 @@ SAFE_TOTAL = 1e-100
 """Expected counts are summed in linear space while their total stays above this."""
 
 
-def checked_rows(
+def check_rows(
     observations: Observations, n_states: int, name: str = "observations"
 ) -> list[FloatArray | None]:
     """The observations as a list of checked vectors and None."""
     if not isinstance(observations, Iterable):
         raise ArgumentError(f"{name} must be an array or an iterable of rows")
     return [
-        None if row is None else checked_logs(row, n_states, f"{name}[{step}]")
+        None if row is None else check_logs(row, n_states, f"{name}[{step}]")
         for step, row in enumerate(observations)
     ]
 
 
-def filtered(
+def filter_beliefs(
     chain: Chain, rows: Sequence[FloatArray | None], belief: Belief, time: int
 ) -> tuple[list[Belief], float]:
     """The belief after each step, and the log-probability of all observations."""
@@ -86,16 +86,16 @@ def _with_row(later: FloatArray, row: FloatArray | None) -> FloatArray:
     return later if row is None else add_logs(later, row)
 
 
-def smoothed(
+def smooth_beliefs(
     chain: Chain, rows: Sequence[FloatArray | None], belief: Belief, time: int
 ) -> list[Belief]:
     """The belief at each step given all observations, earlier and later."""
-    beliefs, _ = filtered(chain, rows, belief, time)
+    beliefs, _ = filter_beliefs(chain, rows, belief, time)
     later = messages(chain, rows, time)
     return [belief.condition(message) for belief, message in zip(beliefs, later, strict=True)]
 
 
-def decoded(
+def decode_path(
     chain: Chain, rows: Sequence[FloatArray | None], belief: Belief, time: int
 ) -> tuple[float, IntArray]:
     """The log-probability and the states of the most likely path (Viterbi).
@@ -127,7 +127,7 @@ def decoded(
     return float(best[-1][path[-1]]), path
 
 
-def sampled(
+def sample_path(
     chain: Chain, length: int, belief: Belief, rng: np.random.Generator, time: int
 ) -> IntArray:
     """The states at `time + 1` to `time + length` of one random walk."""
@@ -147,7 +147,7 @@ def expected_moves(
     model: MarkovModel, rows: Sequence[FloatArray | None], belief: Belief
 ) -> tuple[FloatArray, float]:
     """The expected count of each stored move given the observations, and their score."""
-    beliefs, score = filtered(model, rows, belief, 0)
+    beliefs, score = filter_beliefs(model, rows, belief, 0)
     sources, targets = row_of_entry(model.transition), model.transition.indices
     moves = model.transition.data
     counts = np.zeros(moves.size)
@@ -166,7 +166,7 @@ def expected_moves(
     return counts, score
 
 
-def maximised(model: MarkovModel, counts: FloatArray) -> FloatArray:
+def maximise(model: MarkovModel, counts: FloatArray) -> FloatArray:
     """The stored probabilities that make these counts most likely.
 
     A row without counts keeps its probabilities, and a stored move stays possible.
@@ -177,7 +177,7 @@ def maximised(model: MarkovModel, counts: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(ratio, LEAST_PROBABILITY), dtype=np.float64)
 
 
-def learned(
+def learn(
     model: MarkovModel,
     data: Sequence[Sequence[FloatArray | None]],
     starts: Sequence[Belief],
@@ -197,7 +197,7 @@ def learned(
         history.append(score)
         if iteration == n_iter or (iteration and history[-1] - history[-2] < tolerance):
             break
-        model = model._with(maximised(model, counts))
+        model = model._with(maximise(model, counts))
     return model, np.array(history)
 
 

@@ -23,16 +23,19 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.inference import Observations
 from dphmm.chain.stochastic import (
     SUM_TOLERANCE,
-    checked_matrix,
-    checked_sequences,
-    counted_moves,
-    frozen,
-    normalised_rows,
+    check_matrix,
+    check_sequences,
+    check_smoothing,
+    count_moves,
+    freeze,
+    normalise_rows,
     pattern,
     probabilities_from_counts,
     row_sums,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import whole
+from dphmm.geometry.states import possible_mask
 
 __all__ = ["Belief", "Chain", "Learned", "MarkovModel", "Observations", "Start"]
 
@@ -52,7 +55,11 @@ class Chain(ABC):
 
     @abstractmethod
     def at(self, time: int) -> MarkovModel:
-        """The model that governs the step into `time`."""
+        """The model that governs the step into `time`.
+
+        Args:
+            time: The time that the step leads into.
+        """
 
     @property
     @abstractmethod
@@ -63,12 +70,27 @@ class Chain(ABC):
         """The belief after each step, given the observations up to it.
 
         One step at a time, this is `belief.predict(chain.at(t)).condition(row)`.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
         """
-        return inference.filtered(self, *self._known(observations, start), time)[0]
+        return inference.filter_beliefs(self, *self._known(observations, start, time))[0]
 
     def smooth(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
-        """The belief at each step, given all observations, earlier and later."""
-        return inference.smoothed(self, *self._known(observations, start), time)
+        """The belief at each step, given all observations, earlier and later.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
+        """
+        return inference.smooth_beliefs(self, *self._known(observations, start, time))
 
     def decode(
         self, observations: Observations, *, start: Start, time: int = 0
@@ -76,35 +98,59 @@ class Chain(ABC):
         """The most likely path: its log-probability with the observations, and its states.
 
         The state at `start` is summed over, not chosen; ties go to the lowest state.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
         """
-        return inference.decoded(self, *self._known(observations, start), time)
+        return inference.decode_path(self, *self._known(observations, start, time))
 
     def score(self, observations: Observations, *, start: Start, time: int = 0) -> float:
-        """The log-probability of the observations."""
-        return inference.filtered(self, *self._known(observations, start), time)[1]
+        """The log-probability of the observations.
+
+        Args:
+            observations: The log-likelihoods of every state, one row a step; None for a step
+                without an observation.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`; the first observation belongs to the next.
+        """
+        return inference.filter_beliefs(self, *self._known(observations, start, time))[1]
 
     def sample(
         self, length: int, *, rng: np.random.Generator, start: Start, time: int = 0
     ) -> IntArray:
-        """The states of one random walk, the first of them one step after `start`."""
-        if length < 0:
-            raise ArgumentError(f"length must not be negative, got {length!r}")
-        if not isinstance(rng, np.random.Generator):
-            raise ArgumentError(f"rng must be a numpy Generator, got {type(rng).__name__}")
-        return inference.sampled(self, length, Belief.known(start, self.n_states), rng, time)
+        """The states of one random walk, the first of them one step after `start`.
+
+        Args:
+            length: How many steps to walk.
+            rng: The numpy generator to draw from; a walk is an experiment, not a release.
+            start: What is known at `time`, before the first step: a state, a distribution or a
+                belief.
+            time: The time of `start`.
+        """
+        whole(length, "length")
+        whole(time, "time", None)
+        expect(rng, np.random.Generator, "rng")
+        return inference.sample_path(self, length, Belief.known(start, self.n_states), rng, time)
 
     def _known(
-        self, observations: Observations, start: Start
-    ) -> tuple[list[FloatArray | None], Belief]:
-        rows = inference.checked_rows(observations, self.n_states)
-        return rows, Belief.known(start, self.n_states)
+        self, observations: Observations, start: Start, time: int
+    ) -> tuple[list[FloatArray | None], Belief, int]:
+        rows = inference.check_rows(observations, self.n_states)
+        return rows, Belief.known(start, self.n_states), whole(time, "time", None)
 
 
 class Learned(NamedTuple):
     """What EM gives: the model, and what each iteration reached, which never falls."""
 
     model: MarkovModel
+    """The model that was reached."""
     history: FloatArray
+    """What is maximised, for every model on the way."""
 
 
 class MarkovModel(Chain):
@@ -113,6 +159,10 @@ class MarkovModel(Chain):
     The matrix is kept sparse, so 100,000 states cost what their moves cost. The stored
     pattern is the set of possible moves: zeros are dropped, and a probability too small for
     a normal float is still possible.
+
+    Args:
+        transition: A square matrix, sparse or not, whose rows sum to one up to 1e-6; they are
+            divided by their sums.
 
     >>> model = MarkovModel([[0.5, 0.5], [0.0, 1.0]])
     >>> model
@@ -123,7 +173,7 @@ class MarkovModel(Chain):
     """
 
     def __init__(self, transition: ArrayLike | sparse.sparray | sparse.spmatrix) -> None:
-        matrix = checked_matrix(transition, "transition")
+        matrix = check_matrix(transition, "transition")
         if matrix.shape[0] == 0:
             raise ArgumentError("transition must have at least one state")
         sums = row_sums(matrix)
@@ -133,7 +183,7 @@ class MarkovModel(Chain):
                 f"transition must have rows that sum to one, "
                 f"got {float(sums[worst])!r} in row {worst}"
             )
-        self._transition = frozen(normalised_rows(matrix))
+        self._transition = freeze(normalise_rows(matrix))
 
     @cached_property
     def digest(self) -> bytes:
@@ -159,23 +209,27 @@ class MarkovModel(Chain):
         return self._transition
 
     def at(self, time: int) -> MarkovModel:
-        """The model itself: the same moves hold at every time."""
+        """The model itself: the same moves hold at every time.
+
+        Args:
+            time: Any time.
+        """
         return self
 
-    def successors(self, possible: Mask) -> Mask:
+    def successors(self, possible: ArrayLike) -> Mask:
         """The states that one possible move leads to from the possible ones.
+
+        Args:
+            possible: A mask over the states, or the numbers of the possible ones. None may be
+                possible, and then none follows.
 
         >>> MarkovModel([[0.0, 1.0], [1e-320, 1.0]]).successors(np.array([False, True]))
         array([ True,  True])
         """
-        possible = np.asarray(possible, dtype=bool)
-        if possible.shape != (self.n_states,):
-            raise ArgumentError(
-                f"possible must be a mask of {self.n_states} states, got shape {possible.shape}"
-            )
-        if possible.all():
+        mask = possible_mask(possible, self.n_states, empty=True)
+        if mask.all():
             return self._reachable
-        reached: Mask = self._incoming_pattern @ possible
+        reached: Mask = self._incoming_pattern @ mask
         return reached
 
     def stationary(self) -> Belief:
@@ -208,20 +262,28 @@ class MarkovModel(Chain):
     ) -> MarkovModel:
         """The model learned by counting the moves in sequences of states.
 
-        `smoothing` is added to the count of every move that was seen or that `support` (a
-        matrix, sparse or not, whose entries above zero mark moves) allows; other moves stay
-        impossible, so nothing becomes dense. A state with no move seen or allowed stays put.
+        Moves neither seen nor allowed stay impossible, so nothing becomes dense. A state with no
+        move seen or allowed stays put.
+
+        Args:
+            sequences: Sequences of state numbers; a message names the place of a wrong state, never
+                the state.
+            n_states: How many states there are.
+            smoothing: This many moves are added to every move that was seen or that `support`
+                allows.
+            support: A square matrix, sparse or not, whose entries above zero mark moves that are
+                possible though nobody made them; needs smoothing above zero.
 
         >>> MarkovModel.fit([[0, 1, 0, 0]], n_states=3).transition.toarray()
         array([[0.5, 0.5, 0. ],
                [1. , 0. , 0. ],
                [0. , 0. , 1. ]])
         """
-        checked = checked_sequences(sequences, n_states)
+        checked = check_sequences(sequences, n_states)
         none = np.zeros(0, dtype=np.int64)
         sources = np.concatenate([none, *(sequence[:-1] for sequence in checked)])
         targets = np.concatenate([none, *(sequence[1:] for sequence in checked)])
-        counts = counted_moves(sources, targets, n_states)
+        counts = count_moves(sources, targets, n_states)
         return cls(probabilities_from_counts(counts, smoothing, support))
 
     @classmethod
@@ -230,11 +292,18 @@ class MarkovModel(Chain):
     ) -> MarkovModel:
         """The model learned from a matrix of counts, as `fit` does from sequences.
 
+        Args:
+            counts: A square matrix, sparse or not: how often each state moved to each.
+            smoothing: This many moves are added to every move that was seen or that `support`
+                allows.
+            support: A square matrix, sparse or not, whose entries above zero mark moves that are
+                possible though nobody made them; needs smoothing above zero.
+
         >>> MarkovModel.from_counts([[3, 1], [0, 0]]).transition.toarray()
         array([[0.75, 0.25],
                [0.  , 1.  ]])
         """
-        return cls(probabilities_from_counts(checked_matrix(counts, "counts"), smoothing, support))
+        return cls(probabilities_from_counts(check_matrix(counts, "counts"), smoothing, support))
 
     def fit_em(
         self,
@@ -248,11 +317,16 @@ class MarkovModel(Chain):
         """The model that EM (Baum-Welch) reaches from this one, and the score at every step.
 
         Each sequence holds log-likelihoods as for `filter`, so the states themselves are never
-        needed: released answers will do. `start` is shared, or a list of one belief for each
-        sequence. The possible moves stay those of this model. `smoothing` adds that many
-        moves to every possible one; what then never falls is the score plus smoothing times
-        the sum of the logs of the probabilities. It stops early once a step gains less than
-        `tolerance`.
+        needed: released answers will do. The possible moves stay those of this model. With
+        smoothing, what never falls is the score plus smoothing times the sum of the logs of the
+        probabilities.
+
+        Args:
+            sequences: Observations, as for `filter`, one sequence each.
+            start: What is known before each sequence; a list of beliefs has one for each.
+            n_iter: How many steps at most.
+            tolerance: Stop once a step gains less than this.
+            smoothing: This many moves are added to every possible one.
 
         >>> model = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
         >>> seen = np.log([[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]])
@@ -260,8 +334,9 @@ class MarkovModel(Chain):
         >>> bool(learned.history[-1] > learned.history[0])
         True
         """
+        expect(sequences, Iterable, "sequences")
         data = [
-            inference.checked_rows(rows, self.n_states, f"sequences[{number}]")
+            inference.check_rows(rows, self.n_states, f"sequences[{number}]")
             for number, rows in enumerate(sequences)
         ]
         each: list[Any] = [start] * len(data)
@@ -270,11 +345,11 @@ class MarkovModel(Chain):
         if len(each) != len(data):
             raise ArgumentError(f"start must have {len(data)} beliefs, got {len(each)}")
         starts = [Belief.known(item, self.n_states) for item in each]
-        if n_iter < 0:
-            raise ArgumentError(f"n_iter must not be negative, got {n_iter!r}")
-        if not 0 <= smoothing < np.inf:
-            raise ArgumentError(f"smoothing must be finite and not negative, got {smoothing!r}")
-        model, history = inference.learned(self, data, starts, n_iter, tolerance, smoothing)
+        whole(n_iter, "n_iter")
+        if not isinstance(tolerance, int | float | np.number):
+            raise ArgumentError(f"tolerance must be a number, got {tolerance!r}")
+        added = check_smoothing(smoothing)
+        model, history = inference.learn(self, data, starts, n_iter, tolerance, added)
         return Learned(model, history)
 
     def _with(self, probabilities: FloatArray) -> MarkovModel:
@@ -290,7 +365,7 @@ class MarkovModel(Chain):
     @cached_property
     def incoming(self) -> sparse.csr_array:
         """The transposed matrix: row j holds the moves into j."""
-        return frozen(sparse.csr_array(self._transition.T))
+        return freeze(sparse.csr_array(self._transition.T))
 
     @cached_property
     def _incoming_pattern(self) -> sparse.csr_array:

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from dphmm._types import FloatArray, IntArray, Mask
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import exact, whole
 
 SUM_TOLERANCE = 1e-6
 """How far a row or a distribution may be from one before it is refused, not renormalised."""
@@ -32,7 +33,7 @@ LEAST_PROBABILITY = float(np.nextafter(0.0, 1.0))
 """A stored move keeps at least this probability."""
 
 
-def checked_vector(values: ArrayLike, name: str) -> FloatArray:
+def check_vector(values: ArrayLike, name: str) -> FloatArray:
     """The values as a vector of floats, one a state."""
     try:
         array = np.asarray(values, dtype=np.float64)
@@ -43,9 +44,9 @@ def checked_vector(values: ArrayLike, name: str) -> FloatArray:
     return array
 
 
-def checked_logs(values: ArrayLike, n_states: int, name: str) -> FloatArray:
+def check_logs(values: ArrayLike, n_states: int, name: str) -> FloatArray:
     """The values as a vector of logs: minus infinity is allowed, NaN and plus infinity are not."""
-    logs = checked_vector(values, name)
+    logs = check_vector(values, name)
     if logs.size != n_states:
         raise ArgumentError(f"{name} must have {n_states} values, got {logs.size}")
     if not float(logs.max()) < np.inf:
@@ -53,7 +54,7 @@ def checked_logs(values: ArrayLike, n_states: int, name: str) -> FloatArray:
     return logs
 
 
-def checked_matrix(values: Any, name: str) -> sparse.csr_array:
+def check_matrix(values: Any, name: str) -> sparse.csr_array:
     """A fresh square CSR matrix of finite numbers above zero."""
     try:
         # A tuple would mean something else to scipy than to numpy.
@@ -79,7 +80,7 @@ def checked_matrix(values: Any, name: str) -> sparse.csr_array:
     return sparse.csr_array(matrix)
 
 
-def frozen(matrix: sparse.csr_array) -> sparse.csr_array:
+def freeze(matrix: sparse.csr_array) -> sparse.csr_array:
     """The same matrix, sorted and read-only."""
     matrix.sort_indices()
     for array in (matrix.data, matrix.indices, matrix.indptr):
@@ -99,7 +100,7 @@ def row_sums(matrix: sparse.csr_array) -> FloatArray:
         return np.asarray(matrix.sum(axis=1), dtype=np.float64)
 
 
-def normalised_rows(matrix: sparse.csr_array) -> sparse.csr_array:
+def normalise_rows(matrix: sparse.csr_array) -> sparse.csr_array:
     """The matrix with every row divided by its sum, unless that is one up to rounding.
 
     A row that was normalised before is left as it is, so doing this twice is doing it once.
@@ -118,43 +119,55 @@ def pattern(matrix: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def checked_sequences(sequences: Iterable[ArrayLike], n_states: int) -> list[IntArray]:
+def check_sequences(
+    sequences: Iterable[ArrayLike], n_states: int, argument: str = "sequences"
+) -> list[IntArray]:
     """The sequences as integer arrays; a message names the place of a wrong state, not its value.
 
-    >>> checked_sequences([[0, 1], [1, 7]], 2)
+    >>> check_sequences([[0, 1], [1, 7]], 2)
     Traceback (most recent call last):
         ...
     dphmm.errors.ArgumentError: sequences must hold states from 0 to 1; sequence 1, position 1 ...
     """
-    if n_states < 1:
-        raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
+    whole(n_states, "n_states", 1)
+    expect(sequences, Iterable, argument)
     checked = []
     for number, sequence in enumerate(sequences):
         states = np.asarray(sequence)
         if states.ndim != 1:
             raise ArgumentError(
-                f"sequences must hold one sequence of states each; sequence {number} "
+                f"{argument} must hold one sequence of states each; sequence {number} "
                 f"has {states.ndim} dimensions"
             )
         if states.size and states.dtype.kind not in "iu":
             raise ArgumentError(
-                f"sequences must hold integers; sequence {number} has type {states.dtype}"
+                f"{argument} must hold integers; sequence {number} has type {states.dtype}"
             )
         wrong = (states < 0) | (states >= n_states) if states.size else np.zeros(0, dtype=bool)
         if wrong.any():
             raise ArgumentError(
-                f"sequences must hold states from 0 to {n_states - 1}; "
+                f"{argument} must hold states from 0 to {n_states - 1}; "
                 f"sequence {number}, position {int(np.argmax(wrong))} does not"
             )
         checked.append(states.astype(np.int64))
     return checked
 
 
-def counted_moves(sources: IntArray, targets: IntArray, n_states: int) -> sparse.csr_array:
+def count_moves(sources: IntArray, targets: IntArray, n_states: int) -> sparse.csr_array:
     """How often each source went to each target."""
     ones = np.ones(sources.size)
     counts = sparse.coo_array((ones, (sources, targets)), shape=(n_states, n_states))
     return sparse.csr_array(counts)
+
+
+def check_smoothing(smoothing: float) -> float:
+    """The smoothing as a float, if it is a number that counts can be raised by."""
+    used = exact(smoothing, "smoothing")
+    if used < 0:
+        raise ArgumentError(f"smoothing must not be negative, got {smoothing!r}")
+    if used > 10**300:
+        raise ArgumentError(f"smoothing must be at most 1e300, got {smoothing!r}")
+    return float(used)
 
 
 def probabilities_from_counts(
@@ -164,10 +177,9 @@ def probabilities_from_counts(
 
     A row with no count and no support stays put: its state moves to itself.
     """
-    if not 0 <= smoothing < np.inf:
-        raise ArgumentError(f"smoothing must be finite and not negative, got {smoothing!r}")
+    smoothing = check_smoothing(smoothing)
     if support is not None:
-        allowed = checked_matrix(support, "support")
+        allowed = check_matrix(support, "support")
         if allowed.shape != counts.shape:
             raise ArgumentError(f"support must have shape {counts.shape}, got {allowed.shape}")
         if smoothing == 0:
@@ -183,7 +195,7 @@ def probabilities_from_counts(
         counts = sparse.csr_array(counts + loops)
     if not np.isfinite(row_sums(counts)).all():
         raise ArgumentError("counts must have finite sums")
-    return normalised_rows(counts)
+    return normalise_rows(counts)
 
 
 def _union(counts: sparse.csr_array, allowed: sparse.csr_array) -> sparse.csr_array:

@@ -26,6 +26,7 @@ COMMANDS = {
     "design": "the radius or epsilon that meets a wanted error or protection",
     "grid": "a map of square cells around a place, and GPS files as trips on it",
     "learn": "a model of how people move, from their trips or from earlier releases",
+    "ledger": "what was said and spent; go on under a changed scenario or another key",
     "release": "private answers for trips from a file or a pipe",
     "report": "one page about a scenario and what was released under it",
     "reproduce": "the paper's evaluation on real data: tables, figures and a page (private)",

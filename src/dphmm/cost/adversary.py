@@ -1,4 +1,4 @@
-"""What somebody else can infer from releases: other knowledge, attacks on tracks, leaky noise.
+"""What somebody else can infer from releases: other knowledge, attacks on tracks.
 
 Attacks use public things only: what was released, the noise, some model. How well an attack
 did needs the truth; what says so is named `private` and belongs to the owner of the data.
@@ -6,7 +6,7 @@ did needs the truth; what says so is named `private` and belongs to the owner of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -14,30 +14,27 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
-from dphmm.chain.inference import checked_rows
+from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.chain.inference import check_rows
 from dphmm.chain.markov import Belief, Chain, Observations, Start
 from dphmm.cost import Loss, constrained_epsilon
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import Exact
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
-from dphmm.noise.mechanism import Mechanism, lattice_vector
-from dphmm.noise.randomness import Randomness
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.geometry.states import possible_mask
+from dphmm.noise.mechanism import Mechanism
+from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.protection import unprotected
-from dphmm.policy.sensitivity import sensitivity_hull
 
 __all__ = [
     "Attack",
     "Inference",
     "Knowledge",
-    "LocalRelease",
     "PrivateScore",
     "attack",
     "guarantee_against",
     "largest_gains",
-    "local_hull",
     "private_identification_rate",
     "private_score",
     "suspect_probabilities",
@@ -47,7 +44,7 @@ __all__ = [
 # Other priors and possible sets
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Knowledge:
     """What a release still guarantees against somebody with another possible set."""
 
@@ -59,6 +56,12 @@ class Knowledge:
     """The loss of the worst pair of common states: what holds in every case (appendix)."""
     unprotected: IntArray
     """The states that he holds possible and for which Definition 4.4 fails on his set."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Knowledge(case={self.case!r}, common={int(self.common.sum())} states, "
+            f"epsilon={self.epsilon}, unprotected={len(self.unprotected)} states)"
+        )
 
 
 def guarantee_against(
@@ -75,6 +78,15 @@ def guarantee_against(
     The paper says that knowing more (Case I) does no harm while two states remain. It can:
     here s2 was hidden by s4 and s5, and whoever rules these out tells s2 from s6.
 
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        body: The body that shaped the noise, on the lattice of the query.
+        epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+        possible: The states that the noise was made for, as a mask or numbers.
+        known: The states that somebody else holds possible, as a mask or numbers.
+
+    >>> from dphmm.policy.sensitivity import sensitivity_hull
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
     >>> possible = [False, True, False, True, True, True]
@@ -84,6 +96,8 @@ def guarantee_against(
     >>> less.case, less.epsilon, less.unprotected.tolist()
     ('I', Fraction(5, 3), [1, 5])
     """
+    check_body(body, query, "body")
+    check_policy(policy, query)
     ours = possible_mask(possible, query.n_states)
     theirs = possible_mask(known, query.n_states)
     common = ours & theirs
@@ -107,15 +121,20 @@ def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
     all at once. So the gain is 1 / sum_k p_k exp(-epsilon ||f(s) - f(k)||), and no search is
     needed. One for a state that the prior rules out.
 
+    Args:
+        mechanism: The noise.
+        prior: What somebody believes before: a state, a distribution or a belief.
+
     >>> query = Query([[0], [1], [2]])
     >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1]]), Fraction(1))
     >>> largest_gains(mechanism, [0.5, 0.5, 0.0]).round(3).tolist()
     [1.462, 1.462, 1.0]
     """
-    belief = Belief.known(prior, mechanism.query.n_states)
+    expect(mechanism, Mechanism, "mechanism")
+    belief = Belief.known(prior, mechanism.query.n_states, "prior")
     gains = np.ones(mechanism.query.n_states)
     for state in np.flatnonzero(belief.possible).tolist():
-        likelihood = np.exp(mechanism.log_likelihood(mechanism.query.points[state]))
+        likelihood = np.exp(mechanism.lattice_log_likelihood(mechanism.query.points[state]))
         gains[state] = 1 / float(belief.probabilities @ likelihood)
     return gains
 
@@ -123,7 +142,7 @@ def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
 # Attacks on released tracks, with any model
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attack:
     """What a reader of releases believes, given a model that may be wrong; all of it public."""
 
@@ -136,13 +155,21 @@ class Attack:
     score: float
     """The log-probability of the releases under the model."""
 
+    def __repr__(self) -> str:
+        return f"Attack(steps={len(self.path)}, score={self.score:g})"
+
 
 def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:
     """The beliefs and the most likely path of somebody who reads releases with a model.
 
-    `observations` are `stream.observations()`. The model and the start are the reader's own:
-    the true ones, poorer or richer ones, or wrong ones. A model under which the releases are
+    The model and the start are the reader's own: the true ones, poorer or richer ones, or
+    wrong ones. A model under which the releases are
     impossible is refused.
+
+    Args:
+        observations: What was released, as `stream.observations()` gives it.
+        model: The chain that the reader has in mind.
+        start: What the reader knows before the first step: a state, a distribution or a belief.
 
     >>> from dphmm import MarkovModel
     >>> walk = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
@@ -150,7 +177,8 @@ def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:
     >>> attack(seen, model=walk, start=0).path.tolist()
     [0, 1]
     """
-    rows = checked_rows(observations, model.n_states)
+    expect(model, Chain, "model")
+    rows = check_rows(observations, model.n_states)
     if not _explains(model, rows, start):
         raise ArgumentError("model must allow the releases, got one in which they are impossible")
     return Attack(
@@ -188,10 +216,15 @@ class PrivateScore:
     """How well an attack did, against what the model alone knows; for the owner's eyes only."""
 
     prior: Inference
+    """Without any release: what to compare with."""
     filtered: Inference
+    """With the releases up to each time."""
     smoothed: Inference
+    """With all releases."""
     path: Inference
+    """With the most likely path."""
     private: bool = True
+    """Whoever writes this down writes down a function of the truth."""
 
 
 def private_score(
@@ -200,7 +233,22 @@ def private_score(
     """Expected inference error and probability of being right, which only the owner can know.
 
     `model` and `start` give the prior: what the same reader would believe without releases.
+
+    Args:
+        found: What the attack found.
+        truth: The true states, one a step; the score is as private as they are.
+        query: Where the states lie, for distances.
+        model: The chain for the prior.
+        start: The start for the prior.
     """
+    expect(found, Attack, "found")
+    expect(query, Query, "query")
+    expect(model, Chain, "model")
+    sizes = {query.n_states, model.n_states, *(belief.n_states for belief in found.filtered)}
+    if len(sizes) > 1:
+        raise ArgumentError(
+            f"query must have the states of the model and of the attack, got {sorted(sizes)}"
+        )
     states = np.asarray(truth)
     if states.shape != (len(found.filtered),) or states.dtype.kind not in "iu":
         raise ArgumentError(f"truth must be one state for each of {len(found.filtered)} steps")
@@ -233,8 +281,12 @@ def suspect_probabilities(
 ) -> FloatArray:
     """How likely each suspect's model and start make it that a track is theirs; public.
 
-    `prior` is what was believed before, by default that all are as likely. A suspect whose
-    model cannot give the releases has probability zero.
+    A suspect whose model cannot give the releases has probability zero.
+
+    Args:
+        observations: What was released, as `stream.observations()` gives it.
+        suspects: For each suspect a model and a start.
+        prior: What was believed before, one probability a suspect; all alike by default.
 
     >>> from dphmm import MarkovModel
     >>> stays, moves = MarkovModel([[0.9, 0.1], [0.1, 0.9]]), MarkovModel([[0.1, 0.9], [0.9, 0.1]])
@@ -242,14 +294,13 @@ def suspect_probabilities(
     >>> suspect_probabilities(seen, [(stays, 0), (moves, 0)]).round(3).tolist()
     [1.0, 0.0]
     """
-    if not suspects:
-        raise ArgumentError("suspects must name at least one model, got none")
+    _check_suspects(suspects)
     before = np.full(len(suspects), 1 / len(suspects))
     if prior is not None:
-        before = Belief.from_probabilities(prior).probabilities
-        if before.shape != (len(suspects),):
-            raise ArgumentError(f"prior must have {len(suspects)} entries, got {before.shape}")
-    rows = checked_rows(observations, suspects[0][0].n_states)
+        if isinstance(prior, int | np.integer):
+            raise ArgumentError(f"prior must have {len(suspects)} entries, got a number")
+        before = Belief.known(prior, len(suspects), "prior").probabilities
+    rows = check_rows(observations, suspects[0][0].n_states)
     with np.errstate(divide="ignore"):
         scores = np.log(before)
     for number, (model, start) in enumerate(suspects):
@@ -260,6 +311,16 @@ def suspect_probabilities(
     return np.asarray(weights / weights.sum())
 
 
+def _check_suspects(suspects: Sequence[tuple[Chain, Start]]) -> None:
+    expect(suspects, Sequence, "suspects")
+    if not suspects:
+        raise ArgumentError("suspects must name at least one model, got none")
+    for suspect in suspects:
+        if not isinstance(suspect, tuple) or len(suspect) != 2:
+            raise ArgumentError("suspects must be pairs of a model and a start")
+        expect(suspect[0], Chain, "suspects")
+
+
 def private_identification_rate(
     probabilities: Iterable[ArrayLike], owners: ArrayLike
 ) -> tuple[float, float]:
@@ -268,10 +329,20 @@ def private_identification_rate(
     Private: it compares with the truth. Without releases both are one over the number of
     suspects, if all were as likely before; that is what to compare with.
 
+    Args:
+        probabilities: For each track the probability of every suspect.
+        owners: For each track its true owner, by the suspect's number.
+
     >>> private_identification_rate([[0.75, 0.25], [0.5, 0.5]], [0, 1])
     (0.5, 0.625)
     """
-    table = np.array([np.asarray(row, dtype=np.float64) for row in probabilities])
+    expect(probabilities, Iterable, "probabilities")
+    try:
+        table = np.array([np.asarray(row, dtype=np.float64) for row in probabilities])
+    except (TypeError, ValueError):
+        raise ArgumentError("probabilities must be rows of numbers, one a track") from None
+    if not len(table):
+        raise ArgumentError("probabilities must hold at least one track, got none")
     names = np.asarray(owners)
     if table.ndim != 2 or names.shape != (len(table),) or names.dtype.kind not in "iu":
         raise ArgumentError(f"owners must be one suspect for each of {len(table)} tracks")
@@ -280,69 +351,3 @@ def private_identification_rate(
     guesses = table.argmax(axis=1)
     given = table[np.arange(len(table)), names]
     return float((guesses == names).mean()), float(given.mean())
-
-
-# The attack on LocalDP: noise shaped by the true state
-
-
-def local_hull(
-    query: Query, policy: PolicyGraph, state: int, possible: ArrayLike | None = None
-) -> SensitivityHull:
-    """The hull that LocalDP takes when this is the true state: only its neighbours count.
-
-    The definition in the appendix. Never release with it: the hull tells where one is.
-
-    >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
-    >>> path = PolicyGraph(6, [(3, 5), (5, 4)])
-    >>> [local_hull(query, path, state).rank for state in (3, 4, 5)]
-    [1, 1, 2]
-    """
-    mask = possible_mask(possible, query.n_states)
-    near = np.zeros(query.n_states, dtype=bool)
-    near[policy.neighbors(state)] = True
-    return sensitivity_hull(query, PolicyGraph.complete(query.n_states), near & mask)
-
-
-@dataclass(frozen=True, eq=False)
-class LocalRelease:
-    """A leaky mechanism, and the attack of the appendix on it.
-
-    `hulls` holds the body that is used in each possible state. For LocalDP they differ; for
-    our mechanism they are one, and the attack finds nothing.
-    """
-
-    query: Query
-    epsilon: Fraction
-    hulls: Mapping[int, SensitivityHull]
-
-    @classmethod
-    def local(
-        cls, query: Query, policy: PolicyGraph, epsilon: Exact, possible: ArrayLike
-    ) -> LocalRelease:
-        """LocalDP: each true state has its own hull."""
-        mask = possible_mask(possible, query.n_states)
-        hulls = {
-            state: local_hull(query, policy, state, mask) for state in np.flatnonzero(mask).tolist()
-        }
-        return cls(query, as_epsilon(epsilon), hulls)
-
-    @classmethod
-    def shared(
-        cls, query: Query, body: SensitivityHull, epsilon: Exact, possible: ArrayLike
-    ) -> LocalRelease:
-        """One hull for all: what a `Stream` does."""
-        mask = possible_mask(possible, query.n_states)
-        return cls(query, as_epsilon(epsilon), dict.fromkeys(np.flatnonzero(mask).tolist(), body))
-
-    def sample(self, state: int, randomness: Randomness | None = None) -> ObjectArray:
-        """A lattice answer, with the noise that the true state asks for."""
-        return Mechanism(self.query, self.hulls[state], self.epsilon).sample(state, randomness)
-
-    def candidates(self, answer: ArrayLike) -> list[int]:
-        """The states that could have given an answer: those whose own span it lies in."""
-        lattice = lattice_vector(answer)
-        return [
-            state
-            for state, hull in self.hulls.items()
-            if hull.lattice_norm(lattice - self.query.points[state]) < inf
-        ]

@@ -13,18 +13,18 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from operator import index
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, Mask
 from dphmm.cost import Loss, constrained_epsilon
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.errors import ArgumentError, expect, expect_one_of
+from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import possible_mask, state_numbers
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -40,7 +40,9 @@ class Secret(NamedTuple):
     """A row that the table may hold."""
 
     person: Hashable
+    """Whose row it is."""
     value: Hashable
+    """What the row says."""
 
 
 def counting_query(
@@ -48,17 +50,40 @@ def counting_query(
 ) -> Query:
     """How many rows meet each condition: `select count(*) ... where ...`, one a dimension.
 
+    Args:
+        secrets: The rows that the table may hold.
+        conditions: Functions of a secret that say whether its row is counted, one a dimension.
+
     >>> secrets = [Secret("Ann", "flu"), Secret("Ann", "cancer")]
     >>> counting_query(secrets, [lambda secret: secret.value == "cancer"]).points.ravel().tolist()
     [0, 1]
     """
-    rows = [[int(bool(holds(secret))) for holds in conditions] for secret in secrets]
+    expect(conditions, Iterable, "conditions")
+    tests = tuple(conditions)
+    if not tests or not all(callable(holds) for holds in tests):
+        raise ArgumentError("conditions must be functions of a secret, at least one")
+    rows = [[int(bool(holds(secret))) for holds in tests] for secret in _secrets(secrets)]
     return Query(np.array(rows, dtype=np.int64))
+
+
+def _secrets(secrets: Iterable[Secret]) -> tuple[Secret, ...]:
+    expect(secrets, Iterable, "secrets")
+    rows = tuple(secrets)
+    if not rows or not all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+        raise ArgumentError("secrets must be pairs of a person and a value, at least one")
+    return tuple(Secret(*row) for row in rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Blowfish:
     """Secrets, what each adds to the query's answer, and a policy over them and null.
+
+    Args:
+        secrets: The rows that the table may hold: a person with a value.
+        query: What each secret adds to the answer.
+        edges: Pairs of secrets, by number, that must look alike.
+        null_edges: Secrets, by number, whose existence must be hidden.
+        possible: The secrets that the constraint allows, as a mask or numbers; all by default.
 
     >>> secrets = [Secret("Ann", "flu"), Secret("Ann", "cancer"), Secret("Bob", "cancer")]
     >>> query = counting_query(secrets, [lambda secret: secret.value == "cancer"])
@@ -86,19 +111,17 @@ class Blowfish:
         null_edges: Iterable[int] = (),
         possible: ArrayLike | None = None,
     ) -> None:
-        rows = tuple(Secret(*secret) for secret in secrets)
+        rows = _secrets(secrets)
         size = len(rows)
+        expect(query, Query, "query")
+        expect(null_edges, Iterable, "null_edges")
         if query.n_states != size:
             raise ArgumentError(f"query must answer for {size} secrets, got {query.n_states}")
-        allowed = np.ones(size, dtype=bool) if possible is None else np.asarray(possible)
-        if allowed.dtype != np.bool_ or allowed.shape != (size,):
-            raise ArgumentError(
-                f"possible must be a boolean mask over {size} secrets, "
-                f"got {allowed.dtype} of shape {allowed.shape}"
-            )
+        allowed = possible_mask(possible, size, empty=True)
         # The secrets' own graph is checked first: a number too large is not the null node.
         links = PolicyGraph(size, edges).links
-        graph = PolicyGraph(size + 1, [(index(secret), size) for secret in null_edges])
+        existing = state_numbers(list(null_edges), size, "null_edges").ravel()
+        graph = PolicyGraph(size + 1, [(secret, size) for secret in existing.tolist()])
         zero = np.zeros((1, query.dimension), dtype=np.int64)
         # Whole numbers stay whole; beyond 2**53 floats would not hold them.
         answers = query.points if query.step == 1 else query.values
@@ -113,26 +136,38 @@ class Blowfish:
         return len(self.secrets)
 
     def graph(self, neighbors: Neighbors = "both") -> PolicyGraph:
-        """The edges between possible secrets, those with the null node, or both."""
+        """The edges between possible secrets, those with the null node, or both.
+
+        Args:
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+        """
         edges = self.policy.restricted_to(self._with_null).edges
         lonely = (edges == self.null).any(axis=1)
         kept = {"bounded": edges[~lonely], "unbounded": edges[lonely], "both": edges}
-        if neighbors not in kept:
-            raise ArgumentError(
-                f"neighbors must be 'bounded', 'unbounded' or 'both', got {neighbors!r}"
-            )
+        expect_one_of(neighbors, tuple(kept), "neighbors")
         return PolicyGraph(self.null + 1, kept[neighbors])
 
     def hull(self, neighbors: Neighbors = "both") -> SensitivityHull:
-        """The sensitivity hull of the differences between neighbouring tables."""
+        """The sensitivity hull of the differences between neighbouring tables.
+
+        Args:
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+        """
         return sensitivity_hull(self.query, self.graph(neighbors))
 
     def body(
         self, mechanism: Mechanism = "knorm", neighbors: Neighbors = "both"
     ) -> SensitivityHull:
-        """The body that shapes a mechanism's noise: K itself, or Laplace's cross-polytope."""
-        if mechanism not in ("knorm", "laplace"):
-            raise ArgumentError(f"mechanism must be 'knorm' or 'laplace', got {mechanism!r}")
+        """The body that shapes a mechanism's noise: K itself, or Laplace's cross-polytope.
+
+        Args:
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+        """
+        expect_one_of(mechanism, get_args(Mechanism), "mechanism")
         hull = self.hull(neighbors)
         return hull if mechanism == "knorm" else hull.l1_ball()
 
@@ -144,6 +179,12 @@ class Blowfish:
         This is unbounded differential privacy, secret by secret; infinite if the answer of a
         secret lies outside the span of all that the policy hides. A secret that the
         constraint excludes is in no table, and loses nothing.
+
+        Args:
+            epsilon: What an answer costs between two linked secrets.
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
         """
         body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
         norms = [body.lattice_norm(point) * share for point in self.query.points[: self.null]]
@@ -164,13 +205,19 @@ class Blowfish:
         Unbounded: the worst existence, max ||f(s)||_K epsilon, the theorem's second part.
         Bounded: the worst replacement, max ||f(s) - f(s')||_K epsilon over all possible
         secrets, its first part. `neighbors` are the edges that the policy was enforced for.
+
+        Args:
+            epsilon: What an answer costs between two linked secrets.
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
+            protect: "unbounded" or "bounded": the differential privacy that is asked for.
         """
+        expect_one_of(protect, ("bounded", "unbounded"), "protect")
         body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
         if protect == "unbounded":
             answers = self.existence_epsilon(epsilon, mechanism=mechanism, neighbors=neighbors)
             return max(answers, default=Fraction(0))
-        if protect != "bounded":
-            raise ArgumentError(f"protect must be 'bounded' or 'unbounded', got {protect!r}")
         if not self.possible.any():
             return Fraction(0)
         return constrained_epsilon(self.query, body, share, np.append(self.possible, False))
@@ -182,8 +229,14 @@ class Blowfish:
 
         A secret can be protected by one that the policy does not link it with, and its
         existence can stay unprotected although the policy links it.
+
+        Args:
+            secret: The secret's number.
+            mechanism: "knorm" or "laplace".
+            neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
+                (with the null node) or "both".
         """
-        if not 0 <= secret < self.null:
+        if not 0 <= whole(secret, "secret", None) < self.null:
             raise ArgumentError(f"secret must be one of 0..{self.null - 1}, got {secret!r}")
         others = np.flatnonzero(self._with_null & (np.arange(self.null + 1) != secret))
         apart: IntArray = self.query.points[others] - self.query.points[secret]

@@ -22,7 +22,8 @@ from dphmm._types import FloatArray, IntArray
 from dphmm.cost.charges import Charge, Loss
 from dphmm.cost.history import History
 from dphmm.cost.sequences import paper_sequence_epsilon
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.states import state_numbers
 
 __all__ = ["Bracket", "path_epsilon", "sequence_bracket"]
 
@@ -38,9 +39,13 @@ class Bracket:
     """Two ends with the value between them, and where each end comes from."""
 
     lower: Loss
+    """What two paths attain."""
     upper: Loss
+    """What no two paths pass."""
     lower_from: str = "facet sequence"
+    """Where the lower end comes from."""
     upper_from: str = "Theorem 7.2"
+    """Where the upper end comes from."""
 
     @property
     def is_tight(self) -> bool:
@@ -49,11 +54,19 @@ class Bracket:
 
 
 def path_epsilon(history: History, path: ArrayLike, other: ArrayLike) -> Loss:
-    """The loss between two given paths, exactly: the sum of what each release tells."""
-    pair = np.asarray(path), np.asarray(other)
-    for states in pair:
-        if states.shape != (len(history),) or not np.issubdtype(states.dtype, np.integer):
-            raise ArgumentError(f"path must have one state for each of {len(history)} steps")
+    """The loss between two given paths, exactly: the sum of what each release tells.
+
+    Args:
+        history: What was released, or will be, step by step.
+        path: One state for each step; nobody asks whether the chain can take it.
+        other: Another.
+    """
+    expect(history, History, "history")
+    n_states = history.models[0].n_states
+    pair = state_numbers(path, n_states, "path"), state_numbers(other, n_states, "other")
+    for name, states in zip(("path", "other"), pair, strict=True):
+        if states.shape != (len(history),):
+            raise ArgumentError(f"{name} must have one state for each of {len(history)} steps")
     total: Loss = Fraction(0)
     for answers, j, k in zip(history.charges, *pair, strict=True):
         for charge in answers:
@@ -67,6 +80,9 @@ def sequence_bracket(history: History) -> Bracket:
 
     Above is what the paper's Theorem 7.2 gives, below what two paths attain that were found
     by alternating ascent. Where the two meet, the value is exact.
+
+    Args:
+        history: What was released, or will be, step by step.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel

@@ -11,20 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, ObjectArray
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.exact import Exact, as_epsilon, as_text
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import possible_mask
+from dphmm.geometry.states import possible_mask
 
 Loss: TypeAlias = Fraction | float
 """An exact fraction, or a float that is infinite or rounded up."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Charge:
     """One answer: the query, the body that shapes the noise, and the epsilon it was given.
+
+    Args:
+        query: What is asked: the answer of every state.
+        hull: The body that shaped the noise, on the lattice of the query.
+        epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
 
     >>> Charge(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), "0.5").epsilon
     Fraction(1, 2)
@@ -35,20 +39,22 @@ class Charge:
     epsilon: Fraction
 
     def __init__(self, query: Query, hull: SensitivityHull, epsilon: Exact) -> None:
-        if hull.dimension != query.dimension or hull.step != query.step:
-            raise ArgumentError(
-                f"hull must live on the query's lattice ({query.dimension} dimensions, "
-                f"step {query.step}), got {hull.dimension} dimensions, step {hull.step}"
-            )
+        check_body(hull, query)
         share = as_epsilon(epsilon)
         for name, value in (("query", query), ("hull", hull), ("epsilon", share)):
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Charge({self.query!r}, {self.hull!r}, epsilon={as_text(self.epsilon)})"
 
     def heights(self, states: IntArray) -> tuple[ObjectArray, IntArray]:
         """The facets' integer heights at each state, and the coset of the span it lies in.
 
         Two states of one coset differ in norm by max_h |height difference| / offset; two of
         different cosets by infinity.
+
+        Args:
+            states: State numbers.
         """
         moved = exact_product(self.query.points[states], self.hull.transform)
         rank = self.hull.rank
@@ -77,6 +83,12 @@ def constrained_epsilon(
     Exact, and infinite if two possible answers differ by something outside the span of K. A
     norm is the largest of its facets' heights, so the facets' spans decide; no pair is formed.
 
+    Args:
+        query: What is asked: the answer of every state.
+        hull: The body that shapes the noise, on the lattice of the query.
+        epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> hull = SensitivityHull.from_vertices([[-1, 1], [4, 1], [1, 1], [3, 0]])
     >>> constrained_epsilon(query, hull, 1)
@@ -92,11 +104,17 @@ def worst_pair(
 ) -> WorstPair:
     """The pair behind `constrained_epsilon`; both states are public, being any two possible.
 
+    Args:
+        query: What is asked: the answer of every state.
+        hull: The body that shapes the noise, on the lattice of the query.
+        epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+
     >>> worst_pair(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), 1)
     WorstPair(epsilon=Fraction(3, 1), first=0, second=2)
     """
-    states = np.flatnonzero(possible_mask(possible, query.n_states))
-    return worst_of(Charge(query, hull, epsilon), states)
+    charge = Charge(query, hull, epsilon)
+    return worst_of(charge, np.flatnonzero(possible_mask(possible, query.n_states)))
 
 
 def worst_of(charge: Charge, states: IntArray) -> WorstPair:

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from dphmm import kernels
 from dphmm._types import IntArray
 from dphmm.cost.charges import Charge, Loss, worst_of
-from dphmm.errors import ArgumentError, TooLargeError
-from dphmm.policy.graph import possible_mask
+from dphmm.errors import ArgumentError, TooLargeError, expect
+from dphmm.geometry.states import possible_mask
 
 TIGHT_STATES = 3000
 """Values over all pairs of states are computed up to this many possible states."""
@@ -45,13 +45,20 @@ def compose(charges: Iterable[Charge], possible: ArrayLike | None = None) -> Com
 
     Theorem 7.1 adds each query's worst pair, which need not be the same pair.
 
+    Args:
+        charges: The answers, all about the same states.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.geometry.query import Query
     >>> body = SensitivityHull.from_vertices([[1]])
     >>> compose([Charge(Query([0, 1, 3]), body, 1), Charge(Query([3, 1, 3]), body, 1)])
     Composition(linked=Fraction(2, 1), constrained=Fraction(5, 1), tight=Fraction(4, 1))
     """
+    expect(charges, Iterable, "charges")
     answers = tuple(charges)
+    for charge in answers:
+        expect(charge, Charge, "charges")
     if not answers:
         raise ArgumentError("charges must contain at least one charge, got none")
     n_states = same_states(answers)

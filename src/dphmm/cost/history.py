@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from dphmm._types import IntArray, Mask
 from dphmm.chain.markov import Belief, Chain, MarkovModel, Start
 from dphmm.cost.charges import Charge
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import possible_mask
+from dphmm.geometry.states import possible_mask
 
 __all__ = ["History"]
 
@@ -30,6 +30,15 @@ class History:
     first step on; what was known before the first step (`start`) only decides which are
     possible. A path that a later possible set cuts off counts up to there. A step without
     charges is one without a release.
+
+    Args:
+        model: The chain.
+        charges: For every step its answers, none where nothing was released.
+        start: What was known before the first step: a state, a distribution, a belief, or a mask of
+            what was possible. By default nothing.
+        possible: For every step the states possible before its release, as a mask or numbers; None
+            where all that the moves lead to is possible.
+        time: The time of `start`; the first step leads into the next.
     """
 
     charges: tuple[tuple[Charge, ...], ...]
@@ -50,9 +59,14 @@ class History:
         possible: Sequence[ArrayLike | None] | None = None,
         time: int = 0,
     ) -> None:
-        steps = tuple(tuple(answers) for answers in charges)
+        expect(model, Chain, "model")
+        whole(time, "time", None)
+        expect(charges, Iterable, "charges")
+        steps = tuple(_step(answers) for answers in charges)
         if not steps:
             raise ArgumentError("charges must cover at least one step, got none")
+        if possible is not None:
+            expect(possible, Sized, "possible")
         if possible is not None and len(possible) != len(steps):
             raise ArgumentError(
                 f"possible must have one mask for each of {len(steps)} steps, got {len(possible)}"
@@ -85,14 +99,23 @@ class History:
     ) -> History:
         """The history of one query: a hull for each step, None where nothing was released.
 
-        `epsilon` is one for all or one for each step; `possible` are the masks before each
-        release, None where all that the moves lead to is possible.
+        Args:
+            query: What is asked at every step.
+            model: The chain.
+            hulls: For every step the body of its noise, None where nothing was released.
+            epsilon: One for all, or one for each step.
+            start: As for the class.
+            possible: As for the class.
+            time: As for the class.
 
         >>> body = SensitivityHull.from_vertices([[1]])
         >>> model = MarkovModel([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
         >>> History.of(Query([0, 1, 2]), model, [body, None, body], 1, start=0)
         History(steps=3, releases=2, states=3)
         """
+        expect(hulls, Sequence, "hulls")
+        if not hulls:
+            raise ArgumentError("hulls must cover at least one step, got none")
         if isinstance(epsilon, Sequence) and not isinstance(epsilon, str):
             shares = list(epsilon)
         else:
@@ -109,6 +132,7 @@ class History:
             if hull is None:
                 charges.append(())
                 continue
+            check_body(hull, query, "hulls")
             key = hull, as_epsilon(share)
             if key not in made:
                 made[key] = Charge(query, *key)
@@ -123,16 +147,25 @@ class History:
         return f"History(steps={len(self)}, releases={releases}, states={self.models[0].n_states})"
 
     def states(self, step: int) -> IntArray:
-        """The numbers of the states possible before a step's release; steps count from 0."""
+        """The numbers of the states possible before a step's release; steps count from 0.
+
+        Args:
+            step: A step's number, from 0.
+        """
+        if not 0 <= whole(step, "step") < len(self):
+            raise ArgumentError(f"step must be one of 0..{len(self) - 1}, got {step!r}")
         return np.flatnonzero(self.possible[step])
 
     def moves(self, step: int) -> tuple[IntArray, IntArray]:
         """The predecessors of each possible state, as (indptr, indices) among the possible.
 
         Both sides are numbered as in `states`, of this step and of the one before it.
+
+        Args:
+            step: A step's number, from 1.
         """
-        transition = self.models[step].transition
-        incoming = transition[self.states(step - 1)][:, self.states(step)].T.tocsr()
+        here, before = self.states(step), self.states(step - 1)
+        incoming = self.models[step].transition[before][:, here].T.tocsr()
         return incoming.indptr.astype(np.int64), incoming.indices.astype(np.int64)
 
     def answers(self) -> Iterator[tuple[Charge, IntArray]]:
@@ -163,10 +196,19 @@ class History:
         return kinds
 
 
+def _step(answers: Iterable[Charge]) -> tuple[Charge, ...]:
+    expect(answers, Iterable, "charges")
+    step = tuple(answers)
+    for charge in step:
+        expect(charge, Charge, "charges")
+    return step
+
+
 def _known(start: Start | Mask | None, n_states: int) -> Mask:
     if start is None:
         return np.ones(n_states, dtype=bool)
-    if isinstance(start, np.ndarray) and start.dtype == np.bool_:
+    # Booleans would pass for probabilities, and a mask of one state for certainty.
+    if not isinstance(start, Belief) and np.asarray(start).dtype == np.bool_:
         return possible_mask(start, n_states)
     return Belief.known(start, n_states).possible
 

@@ -22,7 +22,8 @@ from dphmm._types import IntArray
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES, Unit, check_size, pair_losses, total_worst
 from dphmm.cost.history import History
-from dphmm.errors import ArgumentError
+from dphmm.errors import expect
+from dphmm.geometry.exact import whole
 
 __all__ = [
     "TIGHT_STATES",
@@ -38,12 +39,16 @@ def paper_sequence_epsilon(history: History) -> Loss:
 
     An upper bound: the worst pairs of two times need not lie on two paths that the chain can
     take. Infinite exactly when `sequence_epsilon` is.
+
+    Args:
+        history: What was released, or will be, step by step.
     """
     return sum(worst_losses(history), Fraction(0))
 
 
 def worst_losses(history: History) -> list[Loss]:
     """The worst pair's loss at every step."""
+    expect(history, History, "history")
     kinds = history.kinds()
     known = {
         kind: total_worst(history.charges[step], history.states(step))
@@ -57,6 +62,9 @@ def sequence_epsilon(history: History) -> Loss:
 
     Infinite as soon as one release can tell two possible states apart with certainty. Up to
     TIGHT_STATES possible states; `sequence_bracket` goes beyond.
+
+    Args:
+        history: What was released, or will be, step by step.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -73,7 +81,11 @@ def sequence_epsilon(history: History) -> Loss:
 
 
 def event_epsilon(history: History) -> Loss:
-    """The largest loss between two paths that differ at one time only."""
+    """The largest loss between two paths that differ at one time only.
+
+    Args:
+        history: What was released, or will be, step by step.
+    """
     return window_epsilon(history, 1)
 
 
@@ -84,6 +96,10 @@ def window_epsilon(history: History, width: int) -> Loss:
     the last step need not be rejoined. An infinite loss counts as soon as it occurs, rejoined
     or not: that release by itself tells the two apart. Zero if no two such paths exist.
 
+    Args:
+        history: What was released, or will be, step by step.
+        width: How many consecutive steps may differ, at least 1.
+
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
     >>> from dphmm.geometry.query import Query
@@ -93,8 +109,8 @@ def window_epsilon(history: History, width: int) -> Loss:
     >>> [window_epsilon(history, width) for width in (1, 2, 9)] == [2, 4, 18]
     True
     """
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise ArgumentError(f"width must be a whole number of steps, at least 1, got {width!r}")
+    expect(history, History, "history")
+    whole(width, "width", 1)
     if width >= len(history):
         return sequence_epsilon(history)
     losses = _Losses(history)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from math import exp, inf
 
 import numpy as np
@@ -21,7 +22,7 @@ from dphmm.cost.sequences import (
     window_epsilon,
     worst_losses,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 
 __all__ = ["PrivacyStatement", "privacy_statement", "realised_odds"]
 
@@ -37,10 +38,15 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
     be published, as long as nobody marks the true state in it. One for a state that was
     impossible or certain and still is; infinite for one that became certain.
 
+    Args:
+        prior: The probabilities of the states before any release, one row a time if there are
+            several.
+        posterior: The same, given all releases.
+
     >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
     [4.0, 0.25, 1.0]
     """
-    before, after = (np.asarray(given, dtype=np.float64) for given in (prior, posterior))
+    before, after = _floats(prior, "prior"), _floats(posterior, "posterior")
     if before.shape != after.shape or not before.ndim:
         raise ArgumentError(
             f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
@@ -55,11 +61,19 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
     return np.where(before == after, 1.0, ratio)
 
 
+def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
+    try:
+        return np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
 
     releases: int
+    """How many answers were given."""
     linked: Fraction
     """The largest loss of one time step between two states that the policy links."""
     spent: Fraction
@@ -71,6 +85,7 @@ class PrivacyStatement:
     window: Loss | None
     """Between two paths that differ within `width` steps."""
     width: int
+    """The steps that `window` is about."""
     sequence: Loss | Bracket
     """Between any two paths, tight, or a bracket around it."""
     paper_sequence: Loss
@@ -116,6 +131,10 @@ class PrivacyStatement:
             )
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
+        return f"<ul>{lines}</ul>"
+
     def _sequence(self) -> str:
         if isinstance(self.sequence, Bracket) and not self.sequence.is_tight:
             low, high = self.sequence.lower, self.sequence.upper
@@ -137,9 +156,14 @@ def privacy_statement(
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
-    `adaptive` says that hulls depended on earlier answers, as with `delta` above zero. By
-    default it is true when some release could single out a part of the possible states, which
-    is the other way in which answers shape later hulls.
+    Args:
+        history: What was released, or will be, step by step.
+        width: How many steps the statement about a few steps is for.
+        prior: The probabilities before any release, for the realised odds.
+        posterior: The same, given all releases; both or neither.
+        adaptive: Whether hulls depended on earlier answers, as with `delta` above zero. By default
+            whether some release could single out a part of the possible states, which is the
+            other way in which answers shape later hulls.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -151,6 +175,7 @@ def privacy_statement(
     3 releases, epsilon 3 in all.
     Two states that the policy links: one step moves the odds between them by at most ×2.72 ...
     """
+    expect(history, History, "history")
     if (prior is None) != (posterior is None):
         raise ArgumentError("prior and posterior must be given together, got one of them")
     steps = [sum((c.epsilon for c in answers), Fraction(0)) for answers in history.charges]

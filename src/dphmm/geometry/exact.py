@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.errors import ArgumentError
 
-__all__ = ["Exact", "as_epsilon", "as_text", "exact"]
+__all__ = ["Exact", "as_epsilon", "as_text", "exact", "whole"]
 
 Exact: TypeAlias = int | str | float | Fraction | Decimal
 
@@ -26,6 +26,11 @@ LARGEST_EXPONENT = 400
 
 def exact(number: Exact, argument: str = "number") -> Fraction:
     """The rational number that was written; `argument` is what messages call it.
+
+    Args:
+        number: An int, a fraction, a decimal or a text such as "0.1" or "1/3"; a float means the
+            shortest decimal that is this float.
+        argument: What a message calls the number.
 
     >>> exact(0.1), exact("1/3"), exact(Fraction(5))
     (Fraction(1, 10), Fraction(1, 3), Fraction(5, 1))
@@ -50,6 +55,10 @@ def exact(number: Exact, argument: str = "number") -> Fraction:
 def as_epsilon(epsilon: Exact, argument: str = "epsilon") -> Fraction:
     """A positive exact number, such as an epsilon or a limit.
 
+    Args:
+        epsilon: The number, as for `exact`.
+        argument: What a message calls it.
+
     >>> as_epsilon("0.1"), as_epsilon(1), as_epsilon(0.1)
     (Fraction(1, 10), Fraction(1, 1), Fraction(1, 10))
     """
@@ -59,9 +68,27 @@ def as_epsilon(epsilon: Exact, argument: str = "epsilon") -> Fraction:
     return used
 
 
+def whole(number: int, argument: str, least: int | None = 0) -> int:
+    """A whole number, such as a count or a time.
+
+    Args:
+        number: An integer, Python's or numpy's; True and 3.0 are none.
+        argument: What a message calls it.
+        least: The smallest number that will do; None if any will.
+    """
+    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+        raise ArgumentError(f"{argument} must be a whole number, got {number!r}")
+    if least is not None and number < least:
+        raise ArgumentError(f"{argument} must be at least {least}, got {number!r}")
+    return int(number)
+
+
 @lru_cache(maxsize=256)
 def as_text(number: Fraction) -> str:
     """A rational number as it would be written: a decimal if it has one, else a quotient.
+
+    Args:
+        number: The number.
 
     >>> as_text(Fraction(1, 10)), as_text(Fraction(3)), as_text(Fraction(1, 3))
     ('0.1', '3', '1/3')

@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.boundary import Boundary, boundary
-from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.lattice import SAFE, determinant, exact_product, largest, span_transform
+from dphmm.geometry.query import Query
 
-__all__ = ["SensitivityHull"]
+__all__ = ["SensitivityHull", "check_body"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,21 +49,53 @@ class SensitivityHull:
     """The boundary in the coordinates of the span."""
 
     @classmethod
-    def spanned_by(cls, vectors: ObjectArray, step: Exact = 1) -> SensitivityHull:
-        """The hull of some lattice vectors and their negatives; none or zeros give rank 0."""
-        rank, transform = span_transform(vectors)
-        inside = exact_product(vectors, transform[:, :rank])
-        return cls(exact(step), rank, transform, boundary(inside))
+    def from_vertices(cls, vertices: ArrayLike, step: Exact = 1) -> SensitivityHull:
+        """The hull of vectors in the units of the query, and of their negatives.
+
+        Args:
+            vertices: The vectors, in the units of the query, each entry a multiple of the step.
+            step: The lattice's spacing in the units of the query: `query.step`.
+
+        >>> SensitivityHull.from_vertices([[4, 2]], step=2).lattice_vertices.tolist()
+        [[-2, -1], [2, 1]]
+        """
+        spacing = as_epsilon(step, "step")
+        rows = np.atleast_2d(np.array(vertices, dtype=object))
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise ArgumentError(f"vertices must be vectors, got an array of shape {rows.shape}")
+        vectors = [[exact(entry, "vertices") / spacing for entry in row] for row in rows]
+        for vector in vectors:
+            if any(entry.denominator != 1 for entry in vector):
+                got = ", ".join(as_text(entry * spacing) for entry in vector)
+                raise ArgumentError(
+                    f"vertices must be in the units of the query and on its lattice of step "
+                    f"{as_text(spacing)}, got [{got}]; from_lattice takes whole steps"
+                )
+        return cls.from_lattice(np.array([[int(x) for x in v] for v in vectors], object), spacing)
 
     @classmethod
-    def from_vertices(cls, vertices: ArrayLike, step: Exact = 1) -> SensitivityHull:
-        """The hull of vectors in the units of the query, given by hand with their lattice."""
-        rows = np.array(vertices, dtype=object)
-        vectors = [_lattice_vector(row, exact(step)) for row in np.atleast_2d(rows)]
-        for row, vector in zip(np.atleast_2d(rows).tolist(), vectors, strict=True):
-            if any(entry.denominator != 1 for entry in vector):
-                raise ArgumentError(f"vertices must be multiples of the step {step}, got {row!r}")
-        return cls.spanned_by(np.array([[int(x) for x in v] for v in vectors], object), step)
+    def from_lattice(cls, vectors: ObjectArray, step: Exact = 1) -> SensitivityHull:
+        """The hull of integer vectors on the lattice, and of their negatives.
+
+        None or zeros give a hull of rank 0.
+
+        Args:
+            vectors: (m, d) integers that count steps, such as differences of `query.points`.
+            step: The lattice's spacing in the units of the query: `query.step`.
+
+        >>> SensitivityHull.from_lattice(np.array([[4, 2]]), step=2).vertices.tolist()
+        [[-8.0, -4.0], [8.0, 4.0]]
+        """
+        whole = np.asarray(vectors)
+        if whole.ndim != 2 or not (whole.dtype.kind in "iu" or _are_integers(whole)):
+            raise ArgumentError(
+                f"vectors must be (m, d) integers that count steps of the lattice, "
+                f"got {whole.dtype} of shape {whole.shape}; "
+                f"from_vertices takes the units of the query"
+            )
+        rank, transform = span_transform(whole)
+        inside = exact_product(whole, transform[:, :rank])
+        return cls(as_epsilon(step, "step"), rank, transform, boundary(inside))
 
     @property
     def dimension(self) -> int:
@@ -76,8 +109,11 @@ class SensitivityHull:
 
     @property
     def vertices(self) -> FloatArray:
-        """The corners in the units of the query."""
-        return self.lattice_vertices.astype(np.float64) * float(self.step)
+        """The corners in the units of the query, each entry rounded once."""
+        # A product with float(step) would round twice, and 3 steps of 0.1 be no multiple of 0.1.
+        scaled = self.lattice_vertices.astype(object) * self.step.numerator
+        corners: FloatArray = (scaled / self.step.denominator).astype(np.float64)
+        return corners
 
     @cached_property
     def basis(self) -> ObjectArray:
@@ -124,24 +160,30 @@ class SensitivityHull:
         U is uniform on K; on the cone over a boundary simplex with corners v_1..v_k the
         expectation is (sum |v_i|^2 + |sum v_i|^2) / ((k+1)(k+2)).
 
+        Args:
+            epsilon: What an answer costs between two linked states.
+
         >>> SensitivityHull.from_vertices([[2, 0]]).mean_squared_error(1)
         Fraction(8, 1)
         """
-        if exact(epsilon) <= 0:
-            raise ArgumentError(f"epsilon must be positive, got {epsilon!r}")
+        share = as_epsilon(epsilon)
         if self.rank == 0:
             return Fraction(0)
         cones = self.lattice_vertices.astype(object)[self.body.simplices]
         moments = (cones**2).sum(axis=(1, 2)) + (cones.sum(axis=1) ** 2).sum(axis=1)
         total = sum(m * d for m, d in zip(moments.tolist(), self.determinants, strict=True))
-        return Fraction(total, sum(self.determinants)) * self.step**2 / exact(epsilon) ** 2
+        return Fraction(total, sum(self.determinants)) * self.step**2 / share**2
 
     def norm(self, vector: ArrayLike) -> Fraction | float:
         """inf{r : v in rK} as an exact fraction, for one vector in the units of the query.
 
         Infinite outside the span. A float means the decimal that it prints as.
+
+        Args:
+            vector: One vector in the units of the query; a float is the decimal that it prints as.
         """
-        rational = _lattice_vector(np.array(vector, dtype=object).ravel(), self.step)
+        entries = np.array(vector, dtype=object).ravel()
+        rational = [exact(entry, "vector") / self.step for entry in entries]
         if len(rational) != self.dimension:
             raise ArgumentError(f"vector must have {self.dimension} entries, got {len(rational)}")
         scale = np.lcm.reduce([entry.denominator for entry in rational], dtype=object)
@@ -150,12 +192,21 @@ class SensitivityHull:
         return norm / int(scale) if isinstance(norm, Fraction) else norm
 
     def contains(self, vector: ArrayLike) -> bool:
-        """Whether one vector in the units of the query lies in K, its boundary included."""
+        """Whether one vector in the units of the query lies in K, its boundary included.
+
+        Args:
+            vector: One vector in the units of the query; a float is the decimal that it prints as.
+        """
         return self.norm(vector) <= 1
 
     def lattice_norm(self, vector: ObjectArray) -> Fraction | float:
-        """The norm of one integer vector, exactly."""
-        inside = exact_product(np.asarray(vector)[None, :], self.transform)[0]
+        """The norm of one integer vector, exactly.
+
+        Args:
+            vector: (d,) integers that count steps of the lattice.
+        """
+        (whole,) = self._checked(np.asarray(vector)[None], "vector")
+        inside = exact_product(whole[None, :], self.transform)[0]
         if inside[self.rank :].any():
             return inf
         heights = np.abs(exact_product(self.body.normals, inside[: self.rank, None])[:, 0])
@@ -163,8 +214,12 @@ class SensitivityHull:
         return max((Fraction(height, offset) for height, offset in pairs), default=Fraction(0))
 
     def lattice_norms(self, vectors: ObjectArray) -> FloatArray:
-        """The norms of many integer vectors, each correctly rounded but for the last bit."""
-        inside, spanned = self._coordinates(vectors)
+        """The norms of many integer vectors, each correctly rounded but for the last bit.
+
+        Args:
+            vectors: (m, d) integers that count steps of the lattice.
+        """
+        inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
         if self._fits(inside):
             norms: FloatArray = kernels.gauge.norms(inside, self.body.normals, self.body.offsets)
         else:
@@ -174,8 +229,12 @@ class SensitivityHull:
         return np.where(spanned, norms, inf)
 
     def lattice_contains(self, vectors: ObjectArray) -> Mask:
-        """Which of many integer vectors lie in K, exactly."""
-        inside, spanned = self._coordinates(vectors)
+        """Which of many integer vectors lie in K, exactly.
+
+        Args:
+            vectors: (m, d) integers that count steps of the lattice.
+        """
+        inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
         if self._fits(inside):
             held: Mask = kernels.gauge.contains(inside, self.body.normals, self.body.offsets)
         else:
@@ -191,9 +250,13 @@ class SensitivityHull:
             return None
         return extent, self.body.normals, self.body.offsets
 
-    def largest_norm(self, points: ObjectArray) -> Fraction | float:
-        """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it."""
-        moved = exact_product(points, self.transform)
+    def largest_lattice_norm(self, points: ObjectArray) -> Fraction | float:
+        """max ||a - b||_K over lattice points a, b: by facet, the spread of the points along it.
+
+        Args:
+            points: (m, d) lattice points, such as `query.points`.
+        """
+        moved = exact_product(self._checked(points, "points"), self.transform)
         inside, outside = moved[:, : self.rank], moved[:, self.rank :]
         if (outside != outside[0]).any():
             return inf
@@ -205,7 +268,7 @@ class SensitivityHull:
     def l1_ball(self) -> SensitivityHull:
         """The cross-polytope of the l1 sensitivity, Laplace's body (Theorem 5.1)."""
         size = int(self.l1_sensitivity / self.step)
-        return self.spanned_by(size * np.eye(self.dimension, dtype=object), self.step)
+        return self.from_lattice(size * np.eye(self.dimension, dtype=object), self.step)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityHull):
@@ -218,8 +281,18 @@ class SensitivityHull:
     def __repr__(self) -> str:
         return (
             f"SensitivityHull(dimension={self.dimension}, rank={self.rank}, "
-            f"corners={len(self.body.corners)})"
+            f"corners={len(self.body.corners)}, step={as_text(self.step)})"
         )
+
+    def _checked(self, vectors: ObjectArray, argument: str) -> ObjectArray:
+        """Lattice vectors as an array; its type is looked at, not every Python integer in it."""
+        whole = np.asarray(vectors)
+        if whole.ndim != 2 or whole.shape[1] != self.dimension or whole.dtype.kind not in "iuO":
+            raise ArgumentError(
+                f"{argument} must be integers that count steps of the lattice in "
+                f"{self.dimension} dimensions, got {whole.dtype} of shape {whole.shape}"
+            )
+        return whole
 
     def _coordinates(self, vectors: ObjectArray) -> tuple[ObjectArray, Mask]:
         if self.rank == self.dimension:
@@ -234,8 +307,28 @@ class SensitivityHull:
         return self.rank * largest(self.body.normals) * largest(vectors) < SAFE
 
 
-def _lattice_vector(vector: ObjectArray, step: Fraction) -> list[Fraction]:
-    return [exact(entry) / step for entry in vector]
+def check_body(body: SensitivityHull, query: Query, argument: str = "hull") -> None:
+    """Refuse a body that does not live on a query's lattice, or that is none.
+
+    Args:
+        body: The body of some noise.
+        query: The query that the noise is for.
+        argument: What a message calls the body.
+    """
+    expect(query, Query, "query")
+    expect(body, SensitivityHull, argument)
+    if body.dimension != query.dimension or body.step != query.step:
+        raise ArgumentError(
+            f"{argument} must live on the query's lattice ({query.dimension} dimensions, "
+            f"step {as_text(query.step)}), got {body.dimension} dimensions, "
+            f"step {as_text(body.step)}"
+        )
+
+
+def _are_integers(vectors: ObjectArray) -> bool:
+    return vectors.dtype == object and all(
+        isinstance(entry, int | np.integer) for entry in vectors.flat
+    )
 
 
 def _minor(rows: list[list[int]], row: int, column: int) -> list[list[int]]:

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import kernels
-from dphmm._types import FloatArray, IntArray, Mask
+from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError, CollapsedAnswersWarning
-from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.exact import Exact, as_epsilon, as_text
+from dphmm.geometry.states import possible_mask, state_numbers
 
 __all__ = ["Query"]
 
@@ -71,9 +72,7 @@ class Query:
                 f"values must have at most {MAX_DIMENSION} dimensions, got {answers.shape[1]}; "
                 f"split the query and let the releases compose"
             )
-        spacing = exact(step, "step")
-        if spacing <= 0:
-            raise ArgumentError(f"step must be positive, got {step!r}")
+        spacing = as_epsilon(step, "step")
         if not isinstance(name, str) or not name or not name.isprintable() or len(name) > 200:
             raise ArgumentError("name must be 1 to 200 printable characters")
         object.__setattr__(self, "step", spacing)
@@ -109,13 +108,60 @@ class Query:
         return max(abs(int(self.points.max())), abs(int(self.points.min())))
 
     def in_units(self, lattice: ArrayLike) -> FloatArray:
-        """Lattice vectors in the units of the answers."""
-        return np.asarray(lattice, dtype=np.float64) * float(self.step)
+        """Lattice vectors in the units of the answers.
 
-    def nearest_states(self, states: ArrayLike, possible: Mask) -> IntArray:
-        """For each state the possible one with the nearest point; ties go to the lowest."""
-        candidates = np.flatnonzero(possible)
-        points, among = self.points[np.asarray(states, dtype=np.int64)], self.points[candidates]
+        Args:
+            lattice: Integers that count steps, one vector or many.
+        """
+        try:
+            steps = np.asarray(lattice, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError("lattice must be integers that count steps") from None
+        return steps * float(self.step)
+
+    def on_lattice(self, answers: ArrayLike) -> IntArray:
+        """Answers in the units of the query as the lattice vectors that they stand for.
+
+        Undoes `in_units`; what is on no lattice point is refused, never rounded.
+
+        Args:
+            answers: One answer, or many, in the units of the query.
+
+        >>> query = Query([0.5, 1.5], step="0.5")
+        >>> query.on_lattice([[0.5], [-2.0]]).tolist()
+        [[1], [-4]]
+        """
+        given = np.asarray(answers)
+        try:
+            floats = given.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"answers must be numbers, got dtype {given.dtype}") from None
+        if given.ndim not in (1, 2) or given.shape[-1] != self.dimension:
+            raise ArgumentError(
+                f"answers must have {self.dimension} entries each, got shape {given.shape}"
+            )
+        steps = _in_steps(floats, self.step)
+        # Further out floats skip lattice points, and a neighbour would pass for the answer.
+        whole = np.where(np.abs(steps) < 2.0**53, steps, 0).astype(np.int64)
+        decimal = whole * float(self.step.numerator) / float(self.step.denominator)
+        wrong = floats[(self.in_units(whole) != floats) & (decimal != floats)]
+        if wrong.size:
+            raise ArgumentError(
+                f"answers must lie on the query's lattice of step {as_text(self.step)}, "
+                f"got {float(wrong[0])!r}"
+            )
+        return whole
+
+    def nearest_states(self, states: ArrayLike, possible: ArrayLike) -> IntArray:
+        """For each state the possible one with the nearest point; ties go to the lowest.
+
+        Args:
+            states: State numbers; they may be true states, and no message shows them.
+            possible: A mask over the states, or the numbers of the possible ones.
+        """
+        candidates = np.flatnonzero(possible_mask(possible, self.n_states))
+        wanted = state_numbers(states, self.n_states, "states", private=True)
+        points, among = self.points[wanted], self.points[candidates]
         if self.reach < 2**29:
             return candidates[kernels.distance.nearest_among(points, among)]
         wide = among.astype(object)
@@ -123,7 +169,10 @@ class Query:
         return candidates[np.array(closest, dtype=np.int64)]
 
     def __repr__(self) -> str:
-        return f"Query(n_states={self.n_states}, dimension={self.dimension}, step={self.step})"
+        return (
+            f"Query(n_states={self.n_states}, dimension={self.dimension}, "
+            f"step={as_text(self.step)})"
+        )
 
     def _warn_if_collapsed(self) -> None:
         if np.array_equal(self.in_units(self.points), self.values):

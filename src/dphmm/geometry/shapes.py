@@ -16,9 +16,10 @@ from typing import TypeAlias
 import numpy as np
 
 from dphmm import kernels
+from dphmm.errors import expect
 from dphmm.geometry.hull import SensitivityHull
 
-__all__ = ["enlarged"]
+__all__ = ["enlarge"]
 
 Corner: TypeAlias = tuple[int, ...]
 
@@ -29,16 +30,20 @@ WORTHWHILE = Fraction(1, 1000)
 """A further pair of corners must lower the error by this share."""
 
 
-def enlarged(hull: SensitivityHull) -> SensitivityHull:
+def enlarge(hull: SensitivityHull) -> SensitivityHull:
     """A body that contains the hull and has no larger mean squared error.
 
+    Args:
+        hull: The hull that the body must contain.
+
     >>> thin = SensitivityHull.from_vertices([[100, 5], [100, -5]])
-    >>> float(enlarged(thin).mean_squared_error(1) / thin.mean_squared_error(1)) < 0.70
+    >>> float(enlarge(thin).mean_squared_error(1) / thin.mean_squared_error(1)) < 0.70
     True
     >>> square = SensitivityHull.from_vertices([[1, 1], [1, -1]])
-    >>> enlarged(square) == square
+    >>> enlarge(square) == square
     True
     """
+    expect(hull, SensitivityHull, "hull")
     body = hull
     for _ in range(hull.rank - 1):
         better = _with_one_pair(body)
@@ -101,4 +106,4 @@ def _joined(hull: SensitivityHull, corner: Corner) -> SensitivityHull:
     if hull.lattice_contains(vector)[0]:
         return hull
     vectors = np.concatenate([hull.lattice_vertices.astype(object), vector])
-    return SensitivityHull.spanned_by(vectors, hull.step)
+    return SensitivityHull.from_lattice(vectors, hull.step)

@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError
-from dphmm.geometry.hull import SensitivityHull
+from dphmm._types import FloatArray, ObjectArray
+from dphmm.errors import ArgumentError, expect, expect_one_of
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
-from dphmm.geometry.shapes import enlarged
+from dphmm.geometry.shapes import enlarge
+from dphmm.geometry.states import possible_mask, state_number
 from dphmm.noise.cones import MAX_SUMMED, fan_of
 from dphmm.noise.randomness import Randomness, SecureRandomness
 
@@ -41,31 +43,39 @@ def body_for(
     """What a mechanism's name makes of the policy's hull; None leaves it as it is.
 
     `isotropic` is K-norm noise under another name: transforming K and back changes nothing.
+
+    Args:
+        mechanism: "knorm" (the paper's), "laplace" or "isotropic".
+        shape: "hull", or "enlarged" for a larger body with a smaller error.
     """
     bodies = {"knorm": None, "isotropic": None, "laplace": SensitivityHull.l1_ball}
-    if mechanism == "reference_knorm":
+    if isinstance(mechanism, str) and mechanism == "reference_knorm":
         raise ArgumentError(
             "mechanism must be knorm, laplace or isotropic, got 'reference_knorm', which is for "
             "tests and plots: the last bits of its floats tell linked states apart"
         )
-    if mechanism not in bodies:
-        raise ArgumentError(f"mechanism must be knorm, laplace or isotropic, got {mechanism!r}")
-    if shape not in ("hull", "enlarged"):
-        raise ArgumentError(f"shape must be hull or enlarged, got {shape!r}")
+    expect_one_of(mechanism, ("knorm", "laplace", "isotropic"), "mechanism")
+    expect_one_of(shape, ("hull", "enlarged"), "shape")
     if shape == "enlarged":
         if mechanism == "laplace":
             raise ArgumentError("shape 'enlarged' must go with knorm, got laplace")
-        return enlarged
+        return enlarge
     return bodies[mechanism]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Mechanism:
     """K-norm noise for one query, one body and one epsilon.
 
+    Args:
+        query: What is asked: the answer of every state.
+        body: The body that shapes the noise, on the lattice of the query. It keeps the promise of
+            every edge whose difference it contains.
+        epsilon: What an answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
-    >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1, -1], [4, 1]]), Fraction(1))
-    >>> answer = mechanism.sample(1)
+    >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1, -1], [4, 1]]), 1)
+    >>> answer = mechanism.sample_lattice(1)
     >>> answer.dtype, answer.shape
     (dtype('int64'), (2,))
     """
@@ -74,28 +84,47 @@ class Mechanism:
     body: SensitivityHull
     epsilon: Fraction
 
-    def sample(
+    def __init__(self, query: Query, body: SensitivityHull, epsilon: Exact) -> None:
+        check_body(body, query, "body")
+        share = as_epsilon(epsilon)
+        for name, value in (("query", query), ("body", body), ("epsilon", share)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Mechanism({self.query!r}, {self.body!r}, epsilon={as_text(self.epsilon)})"
+
+    def sample_lattice(
         self,
         state: int,
         randomness: Randomness | None = None,
         context: tuple[bytes, ...] = (),
-        possible: Mask | None = None,
+        possible: ArrayLike | None = None,
     ) -> ObjectArray:
         """The lattice answer for a state: this is where a true state meets noise.
 
         A state that is not possible is answered as the possible one with the nearest answer.
+
+        Args:
+            state: The true state, which nothing else here ever sees.
+            randomness: Where the random words come from; by default the operating system's secure
+                source.
+            context: What names the answer for keyed noise: the same names, law and state give the
+                same answer.
+            possible: A mask over the states, or the numbers of the possible ones; all are by
+                default.
         """
-        if not 0 <= state < self.query.n_states:
-            raise ArgumentError(f"state must be one of the {self.query.n_states} states")
-        if possible is not None and not possible[state]:
+        state_number(state, self.query.n_states)
+        if possible is not None and not possible_mask(possible, self.query.n_states)[state]:
             (state,) = self.query.nearest_states([state], possible)
-        source = SecureRandomness() if randomness is None else randomness
+        source = _source(randomness)
+        if not isinstance(context, tuple) or not all(isinstance(name, bytes) for name in context):
+            raise ArgumentError(f"context must be a tuple of bytes, got {context!r}")
         fan = fan_of(self.body)
         noise = fan.draw(self.epsilon, source.words((*context, *self.law), int(state)))
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[state].astype(noise.dtype) + noise)
 
-    def sample_many(
+    def sample_lattice_many(
         self, state: int, size: int, randomness: Randomness | None = None
     ) -> ObjectArray:
         """Independent lattice answers for one state, drawn on all cores: (size, d).
@@ -103,16 +132,20 @@ class Mechanism:
         For experiments and audits, whose answers go to nobody. Under a key the answers are
         those of `sample` with the numbers 0, 1, 2, ... as contexts.
 
+        Args:
+            state: The state that is answered.
+            size: How many answers.
+            randomness: Where the random words come from; by default the operating system's secure
+                source.
+
         >>> query = Query([[0], [3]])
-        >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[3]]), Fraction(1))
-        >>> mechanism.sample_many(1, 1000).shape
+        >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[3]]), 1)
+        >>> mechanism.sample_lattice_many(1, 1000).shape
         (1000, 1)
         """
-        if not 0 <= state < self.query.n_states:
-            raise ArgumentError(f"state must be one of the {self.query.n_states} states")
-        if size < 0:
-            raise ArgumentError(f"size must not be negative, got {size!r}")
-        source = SecureRandomness() if randomness is None else randomness
+        state_number(state, self.query.n_states)
+        whole(size, "size")
+        source = _source(randomness)
         fan = fan_of(self.body)
         parts = [np.empty((0, self.query.dimension), dtype=np.int64)]
         for first in range(0, size, BLOCK):
@@ -127,12 +160,21 @@ class Mechanism:
         """All that decides the distribution of an answer, for keyed noise."""
         return (self.query.digest, self.body.digest, str(self.epsilon).encode())
 
-    def log_likelihood(self, answer: ArrayLike) -> FloatArray:
+    def lattice_log_likelihood(self, lattice: ArrayLike) -> FloatArray:
         """-epsilon ||z - f(s)||_K for every state: its log-probability but for one constant.
 
         Minus infinity exactly where the answer lies outside the state's span.
+
+        Args:
+            lattice: One answer in steps of the lattice; `query.on_lattice` makes it of one in
+                units.
         """
-        norms = self.body.lattice_norms(lattice_vector(answer) - self.query.points)
+        answer = lattice_vector(lattice)
+        if answer.shape != (self.query.dimension,):
+            raise ArgumentError(
+                f"lattice must have {self.query.dimension} entries, got shape {answer.shape}"
+            )
+        norms = self.body.lattice_norms(answer - self.query.points)
         return np.multiply(norms, -float(self.epsilon), out=norms)
 
     @cached_property
@@ -155,9 +197,14 @@ class Mechanism:
             return -1
         return self.query.reach + REACH * largest(self.body.body.corners)
 
-    def log_probability(self, answer: ArrayLike) -> FloatArray:
-        """The logarithm of P(answer | s) for every state."""
-        return self.log_likelihood(answer) - self.log_normalizer
+    def lattice_log_probability(self, lattice: ArrayLike) -> FloatArray:
+        """The logarithm of P(lattice | s) for every state.
+
+        Args:
+            lattice: One answer in steps of the lattice; `query.on_lattice` makes it of one in
+                units.
+        """
+        return self.lattice_log_likelihood(lattice) - self.log_normalizer
 
     @cached_property
     def log_normalizer(self) -> float:
@@ -203,6 +250,13 @@ class _Numbered(Sequence[bytes]):
         return (b"%d" % number for number in self.numbers)
 
 
+def _source(randomness: Randomness | None) -> Randomness:
+    if randomness is None:
+        return SecureRandomness()
+    expect(randomness, Randomness, "randomness")
+    return randomness
+
+
 def lattice_vector(entries: ArrayLike) -> ObjectArray:
     """Integers as an array: 64-bit if their differences from a query's points fit, else Python's.
 
@@ -212,6 +266,9 @@ def lattice_vector(entries: ArrayLike) -> ObjectArray:
     if vector.dtype != np.int64:
         vector = np.array(entries, dtype=object)
         if not all(isinstance(entry, (int, np.integer)) for entry in vector.flat):
-            raise ArgumentError("answer must be integers on the query's lattice")
+            raise ArgumentError(
+                f"lattice must be integers that count steps, got {np.asarray(entries).dtype}; "
+                f"query.on_lattice makes them of answers"
+            )
     narrow = largest(vector) < LATTICE_LIMIT
     return vector.astype(np.int64 if narrow else object, copy=False)

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, exact
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import state_number
 
 __all__ = ["reference_knorm"]
 
@@ -34,30 +35,47 @@ def reference_knorm(
     """Float answers with density proportional to exp(-epsilon ||z - f(s)||_K): (size, d).
 
     A cone over a boundary simplex v_1..v_k is taken with probability proportional to |det|;
-    there z = sum a_j v_j with independent exponential weights a_j. `isotropic` moves K to
-    isotropic position, draws there and moves the noise back, as the paper's planar isotropic
-    mechanism does: another way to the same distribution. `query` may also be an array of
-    answers, one row a state.
+    there z = sum a_j v_j with independent exponential weights a_j.
+
+    Args:
+        query: What is asked, or an array of answers, one row a state.
+        body: The body that shapes the noise.
+        epsilon: What an answer costs between two linked states.
+        state: The state that is answered.
+        rng: The numpy generator to draw from.
+        size: How many answers.
+        isotropic: Whether to move K to isotropic position, draw there and move the noise back, as
+            the paper's planar isotropic mechanism does: another way to the same distribution.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> body = SensitivityHull.from_vertices([[1, -1], [4, 1]])
     >>> reference_knorm(query, body, 1, 1, rng=np.random.default_rng(0), size=3).shape
     (3, 2)
     """
-    if not isinstance(rng, np.random.Generator):
-        raise ArgumentError(f"rng must be a numpy Generator, got {type(rng).__name__}")
-    price = exact(epsilon)
-    if price <= 0:
-        raise ArgumentError(f"epsilon must be positive, got {epsilon!r}")
-    answers = query.values if isinstance(query, Query) else np.asarray(query, dtype=np.float64)
+    expect(rng, np.random.Generator, "rng")
+    expect(body, SensitivityHull, "body")
+    price = as_epsilon(epsilon)
+    answers = _answers(query)
+    if isinstance(query, Query):
+        check_body(body, query, "body")
     if answers.ndim != 2 or answers.shape[1] != body.dimension:
         raise ArgumentError(
             f"query must have answers of {body.dimension} dimensions, got shape {answers.shape}"
         )
-    if not 0 <= state < len(answers):
-        raise ArgumentError(f"state must be one of the {len(answers)} states")
-    inside = _noise(body, price, rng, size, isotropic)
+    state_number(state, len(answers))
+    inside = _noise(body, price, rng, whole(size, "size"), isotropic)
     return answers[state] + inside @ body.basis.astype(np.float64) * float(body.step)
+
+
+def _answers(query: Query | ArrayLike) -> FloatArray:
+    if isinstance(query, Query):
+        return query.values
+    try:
+        return np.asarray(query, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"query must be a Query or answers, got {type(query).__name__}"
+        ) from None
 
 
 def _noise(

@@ -13,20 +13,19 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import floor, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from dphmm._types import IntArray, Mask
-from dphmm.errors import ArgumentError, require
-from dphmm.geometry.exact import Exact, exact
+from dphmm.chain.markov import MarkovModel
+from dphmm.errors import ArgumentError, expect, require
+from dphmm.geometry.exact import Exact, exact, whole
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import possible_mask, state_number, state_numbers
 from dphmm.noise.randomness import encoded
-
-if TYPE_CHECKING:
-    from dphmm.chain.markov import MarkovModel
 
 __all__ = ["PolicyGraph"]
 
@@ -34,6 +33,12 @@ __all__ = ["PolicyGraph"]
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class PolicyGraph:
     """An undirected graph over the states 0..n_states-1 (Definition 4.2).
+
+    Args:
+        n_states: How many states there are.
+        edges: Pairs of states that must look alike, each pair once.
+        cliques: Groups of states in which everybody must look like everybody; a clique costs its
+            members, not its pairs.
 
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
     >>> policy.edges.tolist()
@@ -57,10 +62,12 @@ class PolicyGraph:
     def __init__(
         self, n_states: int, edges: ArrayLike = (), *, cliques: Iterable[ArrayLike] = ()
     ) -> None:
-        if n_states < 1:
-            raise ArgumentError(f"n_states must be at least 1, got {n_states!r}")
-        groups = [_states(group, n_states, "cliques") for group in cliques]
+        whole(n_states, "n_states", 1)
+        expect(cliques, Iterable, "cliques")
+        groups = [state_numbers(group, n_states, "cliques") for group in cliques]
         for group in groups:
+            if group.ndim != 1:
+                raise ArgumentError(f"cliques must be lists of states, got shape {group.shape}")
             if len(np.unique(group)) != len(group):
                 raise ArgumentError("cliques must name each state once, got a repeated state")
         members, offsets = _concatenated(groups)
@@ -68,16 +75,28 @@ class PolicyGraph:
 
     @classmethod
     def complete(cls, n_states: int) -> PolicyGraph:
-        """Everybody must look like everybody: G_cplt, one clique."""
-        return cls(n_states, cliques=[np.arange(n_states)])
+        """Everybody must look like everybody: G_cplt, one clique.
+
+        Args:
+            n_states: How many states there are.
+        """
+        return cls(n_states, cliques=[np.arange(whole(n_states, "n_states", 1))])
 
     @classmethod
     def by_category(cls, labels: Iterable[Hashable]) -> PolicyGraph:
-        """States with the same label must look alike: G_categ, disjoint cliques."""
+        """States with the same label must look alike: G_categ, disjoint cliques.
+
+        Args:
+            labels: One label a state, of any hashable kind.
+        """
         categories: dict[Hashable, list[int]] = {}
+        expect(labels, Iterable, "labels")
         names = list(labels)
         for state, label in enumerate(names):
+            expect(label, Hashable, "labels")
             categories.setdefault(label, []).append(state)
+        if not names:
+            raise ArgumentError("labels must have one for each state, got none")
         return cls(len(names), cliques=categories.values())
 
     @classmethod
@@ -85,8 +104,13 @@ class PolicyGraph:
         """States whose answers are at most `radius` apart must look alike: G_util.
 
         The Euclidean distance is compared exactly, between lattice points.
+
+        Args:
+            query: What is asked: the answer of every state.
+            radius: The largest distance that is linked, in the units of the query.
         """
-        reach = exact(radius) / query.step
+        expect(query, Query, "query")
+        reach = exact(radius, "radius") / query.step
         if reach < 0:
             raise ArgumentError(f"radius must not be negative, got {radius!r}")
         # No squared distance on the lattice passes this, and floats still hold its root.
@@ -105,7 +129,12 @@ class PolicyGraph:
 
     @classmethod
     def one_step(cls, model: MarkovModel) -> PolicyGraph:
-        """States that one state can reach in one step must look alike: G_trs, a clique a row."""
+        """States that one state can reach in one step must look alike: G_trs, a clique a row.
+
+        Args:
+            model: The chain's moves.
+        """
+        expect(model, MarkovModel, "model")
         pattern = model.transition
         members = np.asarray(pattern.indices, dtype=np.int64)
         offsets = np.asarray(pattern.indptr, dtype=np.int64)
@@ -113,7 +142,13 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any) -> PolicyGraph:
-        """The policy of an undirected networkx graph whose nodes are 0..n-1; loops are dropped."""
+        """The policy of an undirected networkx graph whose nodes are 0..n-1; loops are dropped.
+
+        Args:
+            graph: An undirected networkx graph.
+        """
+        if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
+            raise ArgumentError(f"graph must be a networkx graph, got {type(graph).__name__}")
         nodes = set(graph.nodes)
         if nodes != set(range(len(nodes))):
             raise ArgumentError(
@@ -161,19 +196,33 @@ class PolicyGraph:
         return mask
 
     def neighbors(self, state: int) -> IntArray:
-        """The states that must look like `state`, itself included (Definition 4.3)."""
-        (state,) = _states([state], self.n_states, "state")
+        """The states that must look like `state`, itself included (Definition 4.3).
+
+        Args:
+            state: The state's number.
+        """
+        state = state_number(state, self.n_states)
         found = [self.links[(self.links == state).any(axis=1)].ravel(), np.array([state])]
         clique_of = np.searchsorted(self.offsets, np.flatnonzero(self.members == state), "right")
         found += [self.members[self.offsets[c - 1] : self.offsets[c]] for c in clique_of]
         return np.unique(np.concatenate(found))
 
     def has_edge(self, a: int, b: int) -> bool:
-        """Whether the policy links two different states."""
+        """Whether the policy links two different states.
+
+        Args:
+            a: One state's number.
+            b: The other's.
+        """
+        a, b = state_number(a, self.n_states, "a"), state_number(b, self.n_states, "b")
         return a != b and bool(np.isin(b, self.neighbors(a)))
 
     def restricted_to(self, possible: ArrayLike) -> PolicyGraph:
-        """The edges with both ends possible: the constrained graph of the paper."""
+        """The edges with both ends possible: the constrained graph of the paper.
+
+        Args:
+            possible: A mask over the states, or the numbers of the possible ones.
+        """
         mask = possible_mask(possible, self.n_states)
         if mask.all():
             return self
@@ -185,18 +234,28 @@ class PolicyGraph:
         )
 
     def with_edges(self, edges: ArrayLike) -> PolicyGraph:
-        """The graph with more edges; one that is there already changes nothing."""
+        """The graph with more edges; one that is there already changes nothing.
+
+        Args:
+            edges: Pairs of states.
+        """
         extra = _checked_edges(edges, self.n_states)
         links = _sorted_edges(np.concatenate([self.links, extra]))
         return self._from_parts(self.n_states, links, self.members, self.offsets)
 
     def without_edges(self, edges: ArrayLike) -> PolicyGraph:
-        """The graph with fewer edges; cliques that lose one are kept as their other edges."""
+        """The graph with fewer edges; cliques that lose one are kept as their other edges.
+
+        Args:
+            edges: Pairs of states; one that is not there changes nothing.
+        """
         unwanted = _checked_edges(edges, self.n_states)
         keep = ~np.isin(_keys(self.edges), _keys(unwanted))
         return self._from_parts(self.n_states, self.edges[keep])
 
     def __or__(self, other: PolicyGraph) -> PolicyGraph:
+        if not isinstance(other, PolicyGraph):
+            return NotImplemented
         if other.n_states != self.n_states:
             raise ArgumentError(
                 f"policies must have the same states, got {self.n_states} and {other.n_states}"
@@ -242,50 +301,26 @@ class PolicyGraph:
         return policy
 
 
-def possible_mask(possible: ArrayLike | None, n_states: int) -> Mask:
-    """The boolean mask of the possible states; None means that all are.
+def check_policy(policy: PolicyGraph, query: Query) -> None:
+    """Refuse a policy that is not over a query's states, or a policy or query that is none.
 
     Args:
-        possible: A mask over the states, or the numbers of the possible ones.
-        n_states: How many states there are.
-
-    >>> possible_mask([2, 0], 4).tolist()
-    [True, False, True, False]
+        policy: The graph.
+        query: The query whose states it must have.
     """
-    if possible is None:
-        return np.ones(n_states, dtype=bool)
-    mask = np.asarray(possible)
-    if mask.dtype != np.bool_ and mask.ndim == 1 and np.issubdtype(mask.dtype, np.integer):
-        chosen = _states(mask, n_states, "possible")
-        mask = np.zeros(n_states, dtype=bool)
-        mask[chosen] = True
-    if mask.dtype != np.bool_ or mask.shape != (n_states,):
+    expect(query, Query, "query")
+    expect(policy, PolicyGraph, "policy")
+    if policy.n_states != query.n_states:
         raise ArgumentError(
-            f"possible must be a mask over {n_states} states or their numbers, "
-            f"got {mask.dtype} of shape {mask.shape}"
+            f"policy must have the {query.n_states} states of the query, got {policy.n_states}"
         )
-    if not mask.any():
-        raise ArgumentError("possible must contain at least one state, got none")
-    return mask
 
 
 _NO_EDGES: IntArray = np.empty((0, 2), dtype=np.int64)
 
 
-def _states(states: ArrayLike, n_states: int, name: str) -> IntArray:
-    array = np.asarray(states)
-    if array.size == 0:
-        return array.astype(np.int64)
-    if not np.issubdtype(array.dtype, np.integer):
-        raise ArgumentError(f"{name} must hold state numbers, got dtype {array.dtype}")
-    unknown = array[(array < 0) | (array >= n_states)]
-    if unknown.size:
-        raise ArgumentError(f"{name} must name states 0..{n_states - 1}, got {unknown.flat[0]}")
-    return array.astype(np.int64)
-
-
 def _checked_edges(edges: ArrayLike, n_states: int) -> IntArray:
-    rows = _states(edges, n_states, "edges")
+    rows = state_numbers(edges, n_states, "edges")
     if rows.size == 0:
         return _NO_EDGES.copy()
     if rows.ndim != 2 or rows.shape[1] != 2:

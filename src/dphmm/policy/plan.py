@@ -22,13 +22,14 @@ from numpy.typing import ArrayLike
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.chain.belief import Belief
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import possible_mask
 from dphmm.noise.mechanism import Mechanism, body_for
 from dphmm.noise.randomness import encoded
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -96,7 +97,7 @@ class Protected:
     @cached_property
     def worst_norm(self) -> Fraction | float:
         """The largest norm of a difference between possible states (Theorem 6.3)."""
-        return self.body.largest_norm(self.query.points[self.possible])
+        return self.body.largest_lattice_norm(self.query.points[self.possible])
 
     def constrained(self, epsilon: Fraction) -> Fraction | float:
         """What a release costs the worst pair of possible states (Theorem 6.3)."""
@@ -178,10 +179,8 @@ class Plan:
     _cache: _Cache = field(init=False, default_factory=_Cache)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.policy, PolicyGraph):
-            raise ArgumentError(f"policy must be a PolicyGraph, got {type(self.policy).__name__}")
-        if not isinstance(self.query, Query):
-            raise ArgumentError(f"query must be a Query, got {type(self.query).__name__}")
+        expect(self.policy, PolicyGraph, "policy")
+        expect(self.query, Query, "query")
         if self.policy.n_states != self.query.n_states:
             raise ArgumentError(
                 f"policy must have the {self.query.n_states} states of the query, "
@@ -208,10 +207,11 @@ class Plan:
     @cached_property
     def digest(self) -> bytes:
         """A fingerprint of everything here that can shape an answer, for keyed noise."""
-        partners = self.partners
-        if isinstance(partners, Mapping):
-            partners = str(sorted((int(a), int(b)) for a, b in partners.items()))
-        chosen = partners.digest.hex() if isinstance(partners, PolicyGraph) else str(partners)
+        chosen = str(self.partners)
+        if isinstance(self.partners, PolicyGraph):
+            chosen = self.partners.digest.hex()
+        elif self.partners is not None:
+            chosen = str(sorted((int(a), int(b)) for a, b in self.partners.items()))
         facts = (self.mechanism, self.shape, self.repair, self.full_rank, chosen, self.delta)
         parts = [self.policy.digest, self.query.digest, *(str(fact).encode() for fact in facts)]
         return hashlib.sha256(encoded(tuple(parts))).digest()
@@ -262,13 +262,13 @@ class Plan:
                 possible,
                 method=self.repair,
                 full_rank=self.full_rank,
-                hull=self._body if self.shape == "hull" else None,
+                body=self._body if self.shape == "hull" else None,
                 partners=self.partners,
             )
             if len(added):
                 extra = self.query.points[added[:, 0]] - self.query.points[added[:, 1]]
                 corners = np.concatenate([noise.hull.lattice_vertices, extra])
-                noise = self._with_body(SensitivityHull.spanned_by(corners, self.query.step))
+                noise = self._with_body(SensitivityHull.from_lattice(corners, self.query.step))
         return Protected(possible, self.policy, added, noise)
 
     def _noise(self, alive: Mask, possible: Mask) -> Noise:
@@ -280,7 +280,7 @@ class Plan:
             noise = self._cache.noises.get(name)
         if noise is None:
             vectors = self._differences.classes[alive]
-            noise = self._with_body(SensitivityHull.spanned_by(vectors, self.query.step))
+            noise = self._with_body(SensitivityHull.from_lattice(vectors, self.query.step))
             with self._cache.guard:
                 self._cache.noises[name] = noise
         return noise

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import SAFE, exact_product, largest, row_labels
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.geometry.states import possible_mask
+from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.sensitivity import sensitivity_hull
 
 __all__ = ["degree_of_protection", "exposed", "is_protectable", "unprotected"]
@@ -30,15 +30,22 @@ def degree_of_protection(
     """Count, for each possible state, the possible states that hide it (Definition 5.2).
 
     The state itself counts, so 1 means exposed. A state without an edge may still be hidden,
-    if others fall inside its hull; impossible states count 0. `hull` is the body that the
-    noise really uses, by default the policy's own.
+    if others fall inside its hull; impossible states count 0.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
     >>> degree_of_protection(query, policy, [False, True, False, True, True, True]).tolist()
     [0, 3, 0, 4, 4, 3]
     """
-    return _counts(query, policy, possible_mask(possible, query.n_states), hull, query.n_states)
+    mask = _checked(query, policy, possible)
+    return _counts(query, policy, mask, hull, query.n_states)
 
 
 def exposed(
@@ -49,12 +56,19 @@ def exposed(
 ) -> IntArray:
     """The possible states that no other possible state hides, lowest first.
 
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
+
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
     >>> exposed(query, policy, [False, False, True, True, True, True]).tolist()
     [2]
     """
-    mask = possible_mask(possible, query.n_states)
+    mask = _checked(query, policy, possible)
     return np.flatnonzero(_counts(query, policy, mask, hull, 2) == 1)
 
 
@@ -67,6 +81,13 @@ def is_protectable(
     """Whether every possible state is hidden by another (Definition 5.3).
 
     A lone possible state is not: whoever knows the model knows it already.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
     """
     return not len(exposed(query, policy, possible, hull))
 
@@ -82,8 +103,15 @@ def unprotected(
     A state with possible neighbours must look like all of them; one without must look like
     some other possible state. (As printed the definition lets that state be itself, which
     would ask for nothing.) With the policy's own hull the first half always holds.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        hull: The body that the noise really uses (an l1 ball, an enlarged hull), on the lattice of
+            the query; by default the policy's own hull.
     """
-    mask = possible_mask(possible, query.n_states)
+    mask = _checked(query, policy, possible)
     body = _body(query, policy, mask, hull)
     graph = policy.restricted_to(mask)
     edges = graph.edges
@@ -104,6 +132,11 @@ def count_hidden(points: IntArray, hull: SensitivityHull, enough: int) -> IntArr
     return counts
 
 
+def _checked(query: Query, policy: PolicyGraph, possible: ArrayLike | None) -> Mask:
+    check_policy(policy, query)
+    return possible_mask(possible, query.n_states)
+
+
 def _counts(
     query: Query, policy: PolicyGraph, mask: Mask, hull: SensitivityHull | None, enough: int
 ) -> IntArray:
@@ -115,13 +148,10 @@ def _counts(
 def _body(
     query: Query, policy: PolicyGraph, mask: Mask, hull: SensitivityHull | None
 ) -> SensitivityHull:
-    body = sensitivity_hull(query, policy, mask) if hull is None else hull
-    if body.dimension != query.dimension or body.step != query.step:
-        raise ArgumentError(
-            f"hull must live on the query's lattice ({query.dimension} dimensions, "
-            f"step {query.step}), got {body.dimension} dimensions, step {body.step}"
-        )
-    return body
+    if hull is None:
+        return sensitivity_hull(query, policy, mask)
+    check_body(hull, query)
+    return hull
 
 
 def _groups(labels: IntArray) -> list[IntArray]:

@@ -20,18 +20,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import prod
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError, ExposureError, TooLargeError
-from dphmm.geometry.hull import SensitivityHull
+from dphmm.errors import ArgumentError, ExposureError, TooLargeError, expect_one_of
+from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product, largest, row_labels, span_transform
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.geometry.states import possible_mask
+from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.protection import count_hidden
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -50,15 +51,25 @@ def protect(
     possible: ArrayLike | None = None,
     method: RepairMethod = "min_error",
     full_rank: bool = True,
-    hull: Body | None = None,
+    body: Body | None = None,
     partners: Mapping[int, int] | PolicyGraph | None = None,
 ) -> PolicyGraph:
     """The policy on the possible states with the edges that protect every one of them.
 
-    `hull` turns the policy's hull into the body that the noise really uses, for example
-    `SensitivityHull.l1_ball`. `partners` are the user's own choices: a partner for a state,
-    used if the state is exposed and the partner possible, or a whole graph that must suffice.
     A lone possible state is returned as it is, since nothing can hide it.
+
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        method: How an exposed state gets its partner: "min_error", "nearest" (Algorithm 1),
+            "min_area" (Algorithm 3) or "optimal", which takes all choices together.
+        full_rank: Whether edges are also added until no two possible states are told apart for
+            certain.
+        body: A function from a hull to the body that the noise really uses, such as
+            `SensitivityHull.l1_ball`; that body must contain the hull. By default the hull itself.
+        partners: Your own choices: a partner for a state, used if the state is exposed and the
+            partner possible, or a whole graph that must suffice.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
@@ -71,8 +82,9 @@ def protect(
     >>> protect(query, policy, possible, partners={2: 5}).has_edge(2, 5)
     True
     """
+    check_policy(policy, query)
     mask = possible_mask(possible, query.n_states)
-    edges = added_edges(query, policy, mask, method, full_rank, hull, partners)
+    edges = added_edges(query, policy, mask, method, full_rank, body, partners)
     return policy.restricted_to(mask).with_edges(edges)
 
 
@@ -82,19 +94,41 @@ def added_edges(
     possible: ArrayLike | None = None,
     method: RepairMethod = "min_error",
     full_rank: bool = True,
-    hull: Body | None = None,
+    body: Body | None = None,
     partners: Mapping[int, int] | PolicyGraph | None = None,
 ) -> IntArray:
-    """The edges that `protect` adds, in the order in which it adds them."""
-    if method not in ("nearest", "min_area", "min_error", "optimal"):
+    """The edges that `protect` adds, in the order in which it adds them.
+
+    Args:
+        query: As for `protect`, and so are the others.
+        policy: The graph.
+        possible: The possible states.
+        method: How a partner is chosen.
+        full_rank: Whether to go on until nobody is told apart for certain.
+        body: From a hull to the body of the noise.
+        partners: Your own choices.
+    """
+    check_policy(policy, query)
+    expect_one_of(method, get_args(RepairMethod), "method")
+    if body is not None and not callable(body):
         raise ArgumentError(
-            f"method must be nearest, min_area, min_error or optimal, got {method!r}"
+            f"body must be a function from hulls to bodies, got {type(body).__name__}"
+        )
+    if not isinstance(partners, Mapping | PolicyGraph | None):
+        raise ArgumentError(
+            f"partners must be a mapping or a PolicyGraph, got {type(partners).__name__}"
         )
     mask = possible_mask(possible, query.n_states)
-    repair = _Repair(query, mask, sensitivity_hull(query, policy, mask), hull)
+    repair = _Repair(query, mask, sensitivity_hull(query, policy, mask), body)
+    repair.check_body()
     graph = policy.restricted_to(mask)
     if len(repair.states) > 1:
         if isinstance(partners, PolicyGraph):
+            if partners.n_states != query.n_states:
+                raise ArgumentError(
+                    f"partners must have the {query.n_states} states of the query, "
+                    f"got {partners.n_states}"
+                )
             for low, high in partners.restricted_to(mask).edges:
                 if not graph.has_edge(low, high):
                     repair.link(low, high)
@@ -109,6 +143,7 @@ def added_edges(
             _link_greedily(repair, method, _checked_partners(repair, partners))
         if full_rank:
             _link_until_spanned(repair, method)
+        repair.check_body()
     return np.array(repair.edges, dtype=np.int64).reshape(-1, 2)
 
 
@@ -129,6 +164,18 @@ class _Repair:
     @property
     def body(self) -> SensitivityHull:
         return self.hull if self.body_of is None else self.body_of(self.hull)
+
+    def check_body(self) -> None:
+        """Refuse a body that would not keep what the hull promises."""
+        if self.body_of is None:
+            return
+        body = self.body_of(self.hull)
+        check_body(body, self.query, "body")
+        if not body.lattice_contains(self.hull.lattice_vertices).all():
+            raise ArgumentError(
+                "body must contain the hull that it is made from, got a smaller one; "
+                "are its vertices in the units of the query?"
+            )
 
     def exposed(self) -> IntArray:
         alone: IntArray = self.states[count_hidden(self.points, self.body, 2) == 1]
@@ -163,7 +210,7 @@ class _Repair:
 def _extended(hull: SensitivityHull, vector: IntArray) -> SensitivityHull:
     if hull.lattice_contains(vector[None, :])[0]:
         return hull
-    return SensitivityHull.spanned_by(
+    return SensitivityHull.from_lattice(
         np.concatenate([hull.lattice_vertices, vector[None, :]]), hull.step
     )
 
@@ -172,7 +219,12 @@ def _checked_partners(repair: _Repair, partners: Mapping[int, int] | None) -> di
     """The user's choices whose two states are possible."""
     n_states = len(repair.possible)
     for state, partner in (partners or {}).items():
-        if state == partner or not (0 <= state < n_states and 0 <= partner < n_states):
+        numbers = isinstance(state, int | np.integer) and isinstance(partner, int | np.integer)
+        if (
+            not numbers
+            or state == partner
+            or not (0 <= state < n_states and 0 <= partner < n_states)
+        ):
             raise ArgumentError(
                 f"partners must join two different states 0..{n_states - 1}, "
                 f"got {state!r}: {partner!r}"

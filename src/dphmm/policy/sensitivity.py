@@ -11,12 +11,12 @@ from scipy.spatial import ConvexHull, QhullError
 
 from dphmm import kernels
 from dphmm._types import IntArray, ObjectArray
-from dphmm.errors import ArgumentError
 from dphmm.geometry.boundary import planar_hull
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import exact_product, largest, span_transform
 from dphmm.geometry.query import Query
-from dphmm.policy.graph import PolicyGraph, possible_mask
+from dphmm.geometry.states import possible_mask
+from dphmm.policy.graph import PolicyGraph, check_policy
 
 __all__ = ["sensitivity_hull"]
 
@@ -26,6 +26,11 @@ def sensitivity_hull(
 ) -> SensitivityHull:
     """K = Conv{f(j) - f(k) : j and k linked and possible} (Definition 5.1).
 
+    Args:
+        query: What is asked: the answer of every state.
+        policy: The graph of states that must look alike, over the states of the query.
+        possible: A mask over the states, or the numbers of the possible ones; all are by default.
+
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> policy = PolicyGraph.by_category(["cafe", "school", "school", "shop", "shop", "shop"])
     >>> hull = sensitivity_hull(query, policy)
@@ -34,20 +39,17 @@ def sensitivity_hull(
     >>> sensitivity_hull(query, policy, [False, True, True, False, True, False]).rank
     1
     """
-    if policy.n_states != query.n_states:
-        raise ArgumentError(
-            f"policy must have the {query.n_states} states of the query, got {policy.n_states}"
-        )
+    check_policy(policy, query)
     if possible is not None:
         policy = policy.restricted_to(possible_mask(possible, query.n_states))
     links = query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]]
     if query.dimension == 1:
         longest = largest(np.concatenate([links, _clique_lengths(query.points, policy)]))
-        return SensitivityHull.spanned_by(np.array([[longest]]), query.step)
+        return SensitivityHull.from_lattice(np.array([[longest]]), query.step)
     if query.dimension == 2:
         vectors = np.concatenate([links, _clique_corners(query.points, policy)])
         corners = planar_hull(vectors) if len(vectors) else vectors
-        return SensitivityHull.spanned_by(corners, query.step)
+        return SensitivityHull.from_lattice(corners, query.step)
     return _cornered(_unique(links), [query.points[clique] for clique in policy.cliques], query)
 
 
@@ -95,7 +97,7 @@ def _cornered(links: IntArray, cliques: list[IntArray], query: Query) -> Sensiti
         proposed.append(_proposed_corners(corners[low] - corners[high]))
     vectors = np.concatenate(proposed)
     while True:
-        hull = SensitivityHull.spanned_by(vectors, query.step)
+        hull = SensitivityHull.from_lattice(vectors, query.step)
         outside = [_sticking_out(hull, links, np.zeros_like(links))]
         outside += [_sticking_out(hull, clique, clique) for clique in cliques]
         missing = np.concatenate(outside)

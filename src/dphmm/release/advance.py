@@ -38,7 +38,7 @@ def conditioned_plainly(
     prior: Belief, mechanism: Mechanism, lattice: ObjectArray
 ) -> tuple[Belief, FloatArray]:
     """The same by the two verbs."""
-    posterior = prior.condition(mechanism.log_likelihood(lattice))
+    posterior = prior.condition(mechanism.lattice_log_likelihood(lattice))
     return posterior, posterior.mean(mechanism.query.values)
 
 
@@ -76,7 +76,7 @@ def _in_wide_numbers(
         incoming.indptr,
         incoming.indices,
         incoming.data,
-        prior.source.widened(),
+        prior.source.widen(),
         *(mechanism.facets or ()),
         lattice.astype(np.float64),
         float(mechanism.epsilon),

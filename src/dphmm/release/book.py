@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dphmm.errors import ArgumentError, DphmmError
+from dphmm.errors import ArgumentError
 from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -19,15 +19,7 @@ from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
-__all__ = ["Book", "KeyInUse", "MovedError", "check_key", "fingerprint_of"]
-
-
-class MovedError(DphmmError):
-    """Somebody else answered the same people meanwhile; nothing was written."""
-
-    def __init__(self, lines: Sequence[Line]) -> None:
-        super().__init__(f"{len(lines)} people were answered by somebody else meanwhile")
-        self.lines = frozenset(lines)
+__all__ = ["Book", "KeyInUse", "check_key", "fingerprint_of"]
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.errors import ArgumentError, DphmmError, NotFoundError
+from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import Place, Verdict, admit, refusal
 from dphmm.release.answers import Answers
-from dphmm.release.book import Book, KeyInUse, MovedError, check_key, fingerprint_of
+from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
 from dphmm.release.moment import Line, check_client, check_name
 from dphmm.release.said import Release

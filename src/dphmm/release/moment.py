@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 from dphmm.noise.randomness import Randomness, encoded
 from dphmm.policy.plan import Plan
 
@@ -92,9 +92,8 @@ def check_parts(
     model: Chain, plan: Plan, randomness: Randomness | None, time: object = None
 ) -> None:
     """Refuse parts of a stream or batch that do not go together."""
-    for name, value, kind in (("model", model, Chain), ("plan", plan, Plan)):
-        if not isinstance(value, kind):
-            raise ArgumentError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    expect(model, Chain, "model")
+    expect(plan, Plan, "plan")
     if randomness is not None and not isinstance(randomness, Randomness):
         raise ArgumentError(
             f"randomness must be a kind of Randomness, got {type(randomness).__name__}; "

@@ -304,7 +304,7 @@ class Stream:
             moment = moment_bytes(self.client, self.person, time, name)
             context = (moment, self.law)
         noise = step.mechanism(price)
-        lattice = noise.sample(state, self._randomness, context, step.possible)
+        lattice = noise.sample_lattice(state, self._randomness, context, step.possible)
         entry = Entry(time, name, price, step.constrained(price))
         return self._say(lattice, price, time, prior, step, entry)
 
@@ -356,7 +356,7 @@ class Stream:
         self, step: Protected, epsilon: Fraction, lattice: ObjectArray
     ) -> FloatArray:
         """The log-likelihood of an answer in every state, stand-ins included."""
-        seen = step.mechanism(epsilon).log_likelihood(lattice)
+        seen = step.mechanism(epsilon).lattice_log_likelihood(lattice)
         if self.plan.delta:
             outside = np.flatnonzero(~step.possible)
             seen[outside] = seen[step.query.nearest_states(outside, step.possible)]

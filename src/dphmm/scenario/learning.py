@@ -211,7 +211,8 @@ def from_private_counts(
         counts = np.asarray(exact_counts[bounds.rows, allowed.indices]).ravel().astype(np.int64)
         noise = Mechanism(Query(counts), body, used)
         context = (b"learn", b"%d" % slot)
-        noisy = [int(noise.sample(cell, randomness, context)[0]) for cell in range(len(counts))]
+        cells = range(len(counts))
+        noisy = [int(noise.sample_lattice(cell, randomness, context)[0]) for cell in cells]
         kept = np.maximum(np.array(noisy, dtype=np.float64), 0.0) + prior
         matrix = sparse.csr_array((kept, allowed.indices, allowed.indptr), shape=allowed.shape)
         models.append(MarkovModel.from_counts(matrix))

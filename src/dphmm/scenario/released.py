@@ -58,6 +58,7 @@ def read_releases(
     slots = Slots(scenario.settings.clock, name)
     first = scenario.settings.clock.first_slot
     tracks: dict[str, Track] = {}
+    said: dict[tuple[str, int], tuple[int, ...]] = {}
     for line, record in watch(read_records(path, name)):
         missing = [column for column in columns if column not in record]
         if missing:
@@ -72,16 +73,18 @@ def read_releases(
         track = tracks[person]
         try:
             answer = np.array([float(record[column]) for column in scenario.columns])
-            if slot in track.slots:
+            lattice = scenario.on_lattice(answer)[0]
+            if said.get((person, slot)) == tuple(lattice):
                 continue  # a second row of the same step, which has the same answer
             if slot <= track.stream.time:
                 raise ValueError
             track.stream.skip(slot - track.stream.time - 1)
-            release = track.stream.repeat(scenario.on_lattice(answer)[0], str(record["epsilon"]))
+            release = track.stream.repeat(lattice, str(record["epsilon"]))
         except (ValueError, TypeError, OverflowError):
             raise DataError(
                 f"{name}:{line}: row must be a release of {scenario.name!r} in order of time"
             ) from None
+        said[person, slot] = tuple(lattice)
         track.times.append(str(record["time"]).strip())
         track.slots.append(slot)
         track.releases.append(release)

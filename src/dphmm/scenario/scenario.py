@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.chain.belief import Belief
-from dphmm.chain.chains import TimeVaryingModel
-from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
 from dphmm.errors import ArgumentError, DataError, ScenarioError
-from dphmm.geometry.exact import Exact, as_text
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME, Query
 from dphmm.noise.randomness import Randomness
 from dphmm.policy.graph import PolicyGraph
@@ -24,6 +23,7 @@ from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
+from dphmm.scenario.building import build_policy, build_start
 from dphmm.scenario.models import read_model, write_model
 from dphmm.scenario.releasing import open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -112,18 +112,18 @@ class Scenario:
             )
         settings = Settings(
             name,
-            epsilon,
-            limit=limit,
+            as_epsilon(epsilon),
+            limit=None if limit is None else as_epsilon(limit, "limit"),
             start=states.labels[start] if isinstance(start, int) else start,
             columns=tuple(columns),
-            step=spacing,
+            step=as_epsilon(spacing, "step"),
             query=query,
             policy=policy,
             mechanism=mechanism,
             shape=shape,
             repair=repair,
             full_rank=full_rank,
-            delta=delta,
+            delta=exact(delta, "delta"),
             clock=clock or Clock(),
         )
         self._build(settings, states, model, source, (), graph)
@@ -258,34 +258,7 @@ class Scenario:
         """The union of every part of the policy."""
         if self._graph is not None:
             return self._graph
-        chosen, n_states = self.settings.policy, len(self.states)
-        graph = PolicyGraph(n_states)
-        if chosen.complete:
-            graph = graph | PolicyGraph.complete(n_states)
-        if chosen.category is not None:
-            graph = graph | PolicyGraph.by_category(self.category(chosen.category))
-        if chosen.distance is not None:
-            graph = graph | PolicyGraph.within_distance(self.query, chosen.distance)
-        if chosen.one_step:
-            models = (
-                self.model.models
-                if isinstance(self.model, TimeVaryingModel)
-                else (self.model.at(1),)
-            )
-            for model in models:
-                graph = graph | PolicyGraph.one_step(model)
-        if self._edges:
-            linked = [[self.states.state_of(a), self.states.state_of(b)] for a, b in self._edges]
-            graph = graph | PolicyGraph(n_states, linked)
-        return graph
-
-    def category(self, column: str) -> tuple[Any, ...]:
-        """The values of a column that groups the states."""
-        if column in self.states.texts:
-            return self.states.texts[column]
-        if column in self.states.numbers:
-            return tuple(self.states.numbers[column].tolist())
-        raise ScenarioError(f"policy.category must be a column of the states, got {column!r}")
+        return build_policy(self.settings.policy, self.states, self.query, self.model, self._edges)
 
     @cached_property
     def plan(self) -> Plan:
@@ -304,31 +277,7 @@ class Scenario:
     @cached_property
     def start(self) -> Belief:
         """What everybody knows before the first step."""
-        start, n_states = self.settings.start, len(self.states)
-        if isinstance(start, str):
-            if start == "uniform":
-                return Belief.uniform(n_states)
-            if start == "stationary":
-                return self._stationary()
-            if start not in self.labels:
-                raise ScenarioError(
-                    f"start must be a label, 'uniform' or 'stationary', got {start!r}"
-                )
-            return Belief.certain(self.states.state_of(start), n_states)
-        probabilities = np.zeros(n_states)
-        for label, value in start.items():
-            if label not in self.labels:
-                raise ScenarioError(f"start must name labels of the states, got {label!r}")
-            probabilities[self.states.state_of(label)] = value
-        try:
-            return Belief.from_probabilities(probabilities)
-        except ArgumentError as fault:
-            raise ScenarioError(f"start: {fault}") from None
-
-    def _stationary(self) -> Belief:
-        if not isinstance(self.model, MarkovModel):
-            raise ScenarioError("start must not be 'stationary' for a model that changes with time")
-        return self.model.stationary()
+        return build_start(self.settings.start, self.states, self.model)
 
     def state_of(self, place: str | ArrayLike) -> int:
         """The state with a label, or the one nearest to a finite pair of coordinates."""

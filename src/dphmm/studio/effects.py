@@ -77,7 +77,9 @@ class Situation:
             "prior": rounded(self.belief.probabilities),
             "edges": drawn_edges(self.policy),
             "hull": drawn_hull(self.hull, self.epsilon),
-            "worst": exact_number(self.hull.largest_norm(query.points[possible]) * self.epsilon),
+            "worst": exact_number(
+                self.hull.largest_lattice_norm(query.points[possible]) * self.epsilon
+            ),
             "degree": degree.tolist(),
             "exposed": np.flatnonzero(degree == 1).tolist(),
         }

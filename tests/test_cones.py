@@ -288,7 +288,7 @@ class NoWords(Randomness):
 def refused(body, message):
     query = Query(np.zeros((1, body.dimension), dtype=int))
     with pytest.raises(GeometryError, match=message):
-        Mechanism(query, body, Fraction(1)).sample(0, NoWords())
+        Mechanism(query, body, Fraction(1)).sample_lattice(0, NoWords())
 
 
 @pytest.mark.parametrize("name", ["running example", "cube", "four dimensions"])

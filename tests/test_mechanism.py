@@ -101,7 +101,7 @@ def p_value(body, epsilon, noise):
     reach = int(radius * np.abs(body.body.corners.astype(int)).max()) + 1
     vectors = window_of(body, reach)
     logs = -float(epsilon) * body.lattice_norms(vectors) - mechanism.log_normalizer
-    assert logs[:3] == pytest.approx([mechanism.log_probability(v)[0] for v in vectors[:3]])
+    assert logs[:3] == pytest.approx([mechanism.lattice_log_probability(v)[0] for v in vectors[:3]])
     expected = n * np.exp(logs)
     kept = expected >= 5
     counts = Counter(map(tuple, noise))
@@ -121,7 +121,7 @@ def noise_from(fan, epsilon, n, seed=0):
 def sampled(mechanism, state, n, seed=0):
     source = SeededRandomness(np.random.default_rng(seed))
     point = mechanism.query.points[state]
-    return [tuple((mechanism.sample(state, source) - point).tolist()) for _ in range(n)]
+    return [tuple((mechanism.sample_lattice(state, source) - point).tolist()) for _ in range(n)]
 
 
 # Paper
@@ -161,14 +161,14 @@ def test_a_flat_body_says_with_certainty_which_span_an_answer_is_in(name):
     query, policy = case_of(name)
     mechanism = Mechanism(query, sensitivity_hull(query, policy), Fraction(1))
     beside = query.points[0] + np.eye(query.dimension, dtype=int)[0]
-    assert (mechanism.log_probability(beside) == -inf).all()
+    assert (mechanism.lattice_log_probability(beside) == -inf).all()
     for low, high in policy.edges.tolist():
-        assert np.isfinite(mechanism.log_probability(query.points[low])[high])
+        assert np.isfinite(mechanism.lattice_log_probability(query.points[low])[high])
 
 
 def test_the_ratio_of_s2_and_s3_is_exactly_epsilon():
     mechanism = Mechanism(QUERY, HULL, Fraction(3, 4))
-    logs = mechanism.log_probability(QUERY.points[1])
+    logs = mechanism.lattice_log_probability(QUERY.points[1])
     assert logs[1] - logs[2] == pytest.approx(0.75 * float(HULL.norm([1, -1])), rel=FLOAT_REL)
 
 
@@ -185,7 +185,9 @@ def test_laplace_noise_has_the_probabilities_of_independent_discrete_laplace():
     for answer in ([2, 1], [3, 0], [-4, 7]):
         distance = np.abs(np.array(answer) - QUERY.points).sum(axis=1)
         wanted = 2 * alone + distance * log(ratio)
-        np.testing.assert_allclose(mechanism.log_probability(answer), wanted, rtol=FLOAT_REL)
+        np.testing.assert_allclose(
+            mechanism.lattice_log_probability(answer), wanted, rtol=FLOAT_REL
+        )
     variance = 2 * ratio / (1 - ratio) ** 2
     assert mechanism.mean_squared_error == pytest.approx(2 * variance, rel=FLOAT_REL)
 
@@ -213,10 +215,10 @@ def test_every_answer_lies_in_the_span_of_its_state_and_repeats_under_its_key(ca
     mechanism = Mechanism(query, hull, Fraction(price))
     source, context = KeyedRandomness(KEY), (b"%d" % salt,)
     for state in range(query.n_states):
-        answer = mechanism.sample(state, source, context)
+        answer = mechanism.sample_lattice(state, source, context)
         assert answer.dtype == np.int64
-        assert np.isfinite(mechanism.log_likelihood(answer)[state])
-        assert answer.tolist() == mechanism.sample(state, source, context).tolist()
+        assert np.isfinite(mechanism.lattice_log_likelihood(answer)[state])
+        assert answer.tolist() == mechanism.sample_lattice(state, source, context).tolist()
         if hull.rank == 0:
             assert answer.tolist() == query.points[state].tolist()
 
@@ -230,8 +232,8 @@ def test_a_state_that_is_not_possible_is_answered_as_the_nearest_that_is(case, s
     for state in np.flatnonzero(~possible).tolist():
         distances = ((query.points - query.points[state]) ** 2).sum(axis=1)
         nearest = min(np.flatnonzero(possible), key=lambda other: (distances[other], other))
-        answer = mechanism.sample(state, source, context, possible)
-        stand_in = mechanism.sample(int(nearest), source, context, possible)
+        answer = mechanism.sample_lattice(state, source, context, possible)
+        stand_in = mechanism.sample_lattice(int(nearest), source, context, possible)
         assert answer.tolist() == stand_in.tolist()
 
 
@@ -242,9 +244,9 @@ def test_many_answers_are_those_one_by_one(case, price, salt):
     hull = sensitivity_hull(query, PolicyGraph(len(points), edges), possible)
     mechanism = Mechanism(query, hull, Fraction(price))
     source = KeyedRandomness(salt.to_bytes(32, "big"))
-    many = mechanism.sample_many(0, 3, source)
+    many = mechanism.sample_lattice_many(0, 3, source)
     for number, answer in enumerate(many):
-        assert answer.tolist() == mechanism.sample(0, source, (b"%d" % number,)).tolist()
+        assert answer.tolist() == mechanism.sample_lattice(0, source, (b"%d" % number,)).tolist()
 
 
 def test_many_answers_from_a_huge_body_are_those_one_by_one():
@@ -253,15 +255,15 @@ def test_many_answers_from_a_huge_body_are_those_one_by_one():
     source = KeyedRandomness(KEY)
     assert fan_of(body).compiled(Fraction(1)) is None
     assert (
-        mechanism.sample_many(0, 1, source)[0].tolist()
-        == mechanism.sample(0, source, (b"0",)).tolist()
+        mechanism.sample_lattice_many(0, 1, source)[0].tolist()
+        == mechanism.sample_lattice(0, source, (b"0",)).tolist()
     )
 
 
 def test_many_answers_in_blocks_are_as_many_as_asked_for():
     mechanism = Mechanism(QUERY, HULL, Fraction(1))
-    assert mechanism.sample_many(1, 0).shape == (0, 2)
-    answers = mechanism.sample_many(1, BLOCK + 3)
+    assert mechanism.sample_lattice_many(1, 0).shape == (0, 2)
+    answers = mechanism.sample_lattice_many(1, BLOCK + 3)
     assert answers.shape == (BLOCK + 3, 2)
     assert len(np.unique(answers[BLOCK:], axis=0)) > 1
 
@@ -269,7 +271,7 @@ def test_many_answers_in_blocks_are_as_many_as_asked_for():
 @pytest.mark.parametrize(("arguments", "message"), [((6, 1), "state must"), ((0, -1), "size must")])
 def test_wrong_states_and_sizes_of_many_answers_are_refused(arguments, message):
     with pytest.raises(ArgumentError, match=message):
-        Mechanism(QUERY, HULL, Fraction(1)).sample_many(*arguments)
+        Mechanism(QUERY, HULL, Fraction(1)).sample_lattice_many(*arguments)
 
 
 def protected_hull(query, edges, possible):
@@ -280,7 +282,7 @@ def protected_hull(query, edges, possible):
 @pytest.mark.parametrize("bad", [-1, 6, 777])
 def test_a_state_out_of_range_is_refused_without_naming_it(bad):
     with pytest.raises(ArgumentError, match="one of the 6 states") as caught:
-        Mechanism(QUERY, HULL, Fraction(1)).sample(bad)
+        Mechanism(QUERY, HULL, Fraction(1)).sample_lattice(bad)
     assert str(bad) not in str(caught.value).replace("the 6 states", "")
 
 
@@ -299,8 +301,10 @@ def test_unknown_mechanisms_and_shapes_say_what_they_must_be(arguments, message)
 
 
 def test_an_answer_off_the_lattice_is_refused():
-    with pytest.raises(ArgumentError, match="answer must be integers"):
-        Mechanism(QUERY, HULL, Fraction(1)).log_likelihood([0.5, 1.0])
+    with pytest.raises(
+        ArgumentError, match="lattice must be integers that count steps, got float64"
+    ):
+        Mechanism(QUERY, HULL, Fraction(1)).lattice_log_likelihood([0.5, 1.0])
 
 
 # Oracle
@@ -412,7 +416,7 @@ def test_draws_cut_short_in_a_block_go_on_with_their_own_words(kind, fits, monke
     """With rows this short many are; with fresh words far answers would be too rare."""
     monkeypatch.setattr(Fan, "_words_wanted", lambda self, epsilon: 34)
     mechanism = Mechanism(QUERY, HULL, Fraction(4))
-    answers = mechanism.sample_many(2, 20 * DRAWS, kind(np.random.default_rng(0)))
+    answers = mechanism.sample_lattice_many(2, 20 * DRAWS, kind(np.random.default_rng(0)))
     noise = (answers - QUERY.points[2]).tolist()
     assert (p_value(HULL, Fraction(4), noise) > RARE) == fits
 
@@ -460,11 +464,12 @@ def test_noise_does_not_depend_on_where_the_answers_are(offset):
     assert body == HULL
     mechanism = Mechanism(moved, body, Fraction(1))
     words = [SeededRandomness(np.random.default_rng(4)) for _ in range(2)]
-    near = Mechanism(QUERY, HULL, Fraction(1)).sample(2, words[0])
-    far = mechanism.sample(2, words[1])
+    near = Mechanism(QUERY, HULL, Fraction(1)).sample_lattice(2, words[0])
+    far = mechanism.sample_lattice(2, words[1])
     assert [int(x) - offset for x in far] == near.tolist()
     np.testing.assert_array_equal(
-        mechanism.log_likelihood(far), Mechanism(QUERY, HULL, Fraction(1)).log_likelihood(near)
+        mechanism.lattice_log_likelihood(far),
+        Mechanism(QUERY, HULL, Fraction(1)).lattice_log_likelihood(near),
     )
 
 
@@ -475,10 +480,10 @@ def test_answers_beyond_64_bits_stay_exact():
     source = KeyedRandomness(KEY)
     seen = 0
     for time in range(20):
-        answer = mechanism.sample(0, source, (b"%d" % time,))
+        answer = mechanism.sample_lattice(0, source, (b"%d" % time,))
         assert all(isinstance(entry, int) for entry in answer.tolist())
         seen += answer.dtype == object
-        likelihood = mechanism.log_likelihood(answer)
+        likelihood = mechanism.lattice_log_likelihood(answer)
         for state in range(3):
             norm = body.lattice_norm(answer.astype(object) - query.points[state].astype(object))
             assert likelihood[state] == pytest.approx(-float(norm) / 2**16, rel=1e-14)

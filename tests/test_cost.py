@@ -70,6 +70,10 @@ class Alternating(Chain):
     def n_states(self) -> int:
         return self.turns[0].n_states
 
+    @property
+    def digest(self) -> bytes:
+        return b"".join(model.digest for model in self.turns)
+
     def at(self, time: int) -> MarkovModel:
         return self.turns[time % 2]
 
@@ -476,7 +480,7 @@ def test_wrong_arguments_are_refused_by_name() -> None:
         History.of(Query([0, 1]), model, [UNIT], 1)
     with pytest.raises(ArgumentError, match="reachable state at every step, got none at step 0"):
         History.of(query, model, [UNIT], 1, start=0, possible=[[True, False, False]])
-    with pytest.raises(ArgumentError, match="width must be a whole number of steps"):
+    with pytest.raises(ArgumentError, match="width must be at least 1"):
         window_epsilon(history, 0)
     with pytest.raises(ArgumentError, match="must have the shape of prior"):
         realised_odds([0.5, 0.5], [1.0])

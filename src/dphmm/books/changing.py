@@ -1,0 +1,89 @@
+"""Named, recorded changes of a book: another law is adopted, another key takes over.
+
+Neither opens a second answer: slots that were answered stay answered, what was spent stays
+spent, and a key never serves a slot that the one before it could have served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dphmm.books.journal import Journal
+from dphmm.books.memory import MemoryBook
+from dphmm.books.store import Store
+from dphmm.errors import ArgumentError, DataError
+from dphmm.noise.randomness import Randomness
+from dphmm.release.book import KeyInUse, fingerprint_of
+from dphmm.release.moment import Line
+from dphmm.release.standing import Standing
+from dphmm.release.terms import Terms
+
+__all__ = ["adopt_terms", "open_book", "rotate_key"]
+
+
+def open_book(place: str) -> Journal | Store:
+    """The ledger file or the store at a place, which must be there."""
+    path = Path(place)
+    if "://" in place:
+        return Store.open(place, create=False)
+    if not path.is_file():
+        raise DataError(f"{place}: ledger must be a file or a store, got none of that name")
+    with path.open("rb") as file:
+        is_database = file.read(16).startswith(b"SQLite format 3")
+    return Store.open(place, create=False) if is_database else Journal(path)
+
+
+def adopt_terms(
+    book: MemoryBook | Store,
+    terms: Terms,
+    *,
+    same_states: bool,
+    client: str | None = None,
+    person: str | None = None,
+) -> Iterator[Line]:
+    """Let people who stand under another law go on under this one; gives those who do.
+
+    With the `same_states` what is believed about them is carried over. Without, the states are
+    others, and the new start is taken to be known at their latest slot.
+    """
+    for line in book.lines():
+        if line.query != terms.query or client not in (None, line.client):
+            continue
+        if person not in (None, line.person):
+            continue
+        (place,) = book.places([line])
+        standing = place.standing
+        if standing is None or standing.law == terms.law:
+            continue
+        if book.unsaid(line, standing.time):
+            raise DataError(
+                "ledger must have been closed by its last run, got one that was killed; run that "
+                "once more under the scenario as it was, then adopt the new one"
+            )
+        book.adopt(_under(standing, terms, same_states))
+        yield line
+
+
+def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
+    if not same_states:
+        return replace(standing, law=terms.law, belief=terms.start)
+    if standing.belief.n_states != terms.model.n_states:
+        raise ArgumentError(
+            f"scenario must have the {standing.belief.n_states} states of the answers to keep "
+            f"what is believed, got {terms.model.n_states}"
+        )
+    return replace(standing, law=terms.law)
+
+
+def rotate_key(book: MemoryBook | Store, randomness: Randomness | None) -> KeyInUse:
+    """Let another key serve from the slot after the latest answer on; earlier ones are closed."""
+    before, latest = book.key(), book.latest()
+    if before is None or latest is None:
+        raise ArgumentError("book must hold an answer to have a key to rotate, got none")
+    if before.fingerprint == fingerprint_of(randomness):
+        raise ArgumentError("key must be another than the present one, got the same")
+    key = KeyInUse(fingerprint_of(randomness), latest + 1, rotated=True)
+    book.use_key(key)
+    return key

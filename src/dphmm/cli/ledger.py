@@ -1,0 +1,133 @@
+"""`dphmm ledger`: look into a book, adopt a changed scenario, change the key."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import click
+
+from dphmm.books.changing import adopt_terms, open_book, rotate_key
+from dphmm.books.store import Store
+from dphmm.cli.common import json_option, keyed, print_json
+from dphmm.geometry.exact import as_text
+from dphmm.scenario import Scenario
+
+__all__ = ["command"]
+
+
+@click.group("ledger")
+def command() -> None:
+    r"""Look into a ledger, go on under a changed scenario, change the key.
+
+    BOOK is the ledger file of `dphmm release`, or a store (a file, sqlite:///path or
+    postgresql://...).
+
+    \b
+    Example:
+      dphmm ledger show town.ledger.jsonl
+      dphmm ledger adopt town.ledger.jsonl town.toml --same-states
+    """
+
+
+@command.command("show")
+@click.argument("book")
+@json_option
+def show_command(book: str, as_json: bool) -> int:
+    r"""Say what was said about how many people, and what it cost.
+
+    \b
+    Example:
+      dphmm ledger show town.ledger.jsonl
+    """
+    people: list[dict[str, Any]] = []
+    with closing(open_book(book)) as held:
+        for line in held.lines():
+            (place,) = held.places([line])
+            people.append(
+                {
+                    "client": line.client,
+                    "person": line.person,
+                    "query": line.query,
+                    "slot": place.latest,
+                    "spent": as_text(place.spent),
+                    "law": None if place.standing is None else place.standing.law.hex(),
+                }
+            )
+        key = held.key()
+    if as_json:
+        print_json({"people": people, "key": None if key is None else vars(key)})
+        return 0
+    for row in people:
+        who = f"{row['client']}/{row['person']}" if row["client"] else row["person"]
+        click.echo(f"{who:<24} {row['query']:<12} slot {row['slot']:<12} spent {row['spent']}")
+    source = "the operating system's noise" if key is None or key.fingerprint is None else key
+    click.echo(f"{len(people)} lines; key: {getattr(source, 'fingerprint', source)}")
+    return 0
+
+
+@command.command("adopt")
+@click.argument("book")
+@click.argument("scenario_file", metavar="SCENARIO.TOML")
+@click.option("--same-states", is_flag=True, help="The states are the same: keep what is believed.")
+@click.option("--other-states", is_flag=True, help="They are others: the new start holds now.")
+@click.option("--client", help="Only this client's people.")
+@click.option("--person", help="Only this person.")
+@json_option
+def adopt_command(
+    book: str,
+    scenario_file: str,
+    same_states: bool,
+    other_states: bool,
+    client: str | None,
+    person: str | None,
+    as_json: bool,
+) -> int:
+    r"""Let people go on under a scenario that has changed since they were last answered.
+
+    A changed model, policy or query is refused for new answers until it is adopted, which is
+    written down. Answered steps keep their answers, and what was spent stays spent. With
+    --same-states (a retrained model, another policy) what answers have told about where people
+    are is carried over. With --other-states it cannot be: the start of the new scenario is then
+    taken to be what is known at their latest step.
+
+    \b
+    Example:
+      dphmm ledger adopt town.ledger.jsonl town.toml --same-states
+      dphmm ledger adopt streams.db town.toml --same-states --client clinic
+    """
+    if same_states == other_states:
+        raise click.UsageError("one of --same-states and --other-states must be given")
+    terms = Scenario.load(scenario_file).terms
+    with closing(open_book(book)) as held:
+        moved = list(
+            adopt_terms(held, terms, same_states=same_states, client=client, person=person)
+        )
+    if as_json:
+        print_json({"adopted": len(moved), "law": terms.law.hex()})
+    else:
+        click.echo(f"{len(moved)} people go on under {scenario_file}")
+    return 0
+
+
+@command.command("rotate")
+@click.argument("book")
+@click.option("--key-file", metavar="FILE", help="The new key; the system's noise without one.")
+@json_option
+def rotate_command(book: str, key_file: str | None, as_json: bool) -> int:
+    r"""Let another key make the noise, from the step after the latest answer on.
+
+    Earlier steps are closed from then on, also for people who were not answered there.
+
+    \b
+    Example:
+      dphmm ledger rotate town.ledger.jsonl --key-file new.key
+    """
+    with closing(open_book(book)) as held:
+        key = rotate_key(held, keyed(key_file))
+        kind = "store" if isinstance(held, Store) else "ledger"
+    if as_json:
+        print_json(vars(key))
+    else:
+        click.echo(f"the {kind}'s key serves from slot {key.first} on")
+    return 0

@@ -1,0 +1,641 @@
+"""One way to release: one moment, one answer, one price, by whatever route it is asked for."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm import (
+    ArgumentError,
+    BudgetError,
+    Clock,
+    Journal,
+    KeyedRandomness,
+    Ledger,
+    MarkovModel,
+    MemoryBook,
+    Plan,
+    Policy,
+    PolicyGraph,
+    Query,
+    Scenario,
+    Standing,
+    Store,
+    Stream,
+)
+from dphmm.errors import MovedError
+from dphmm.release import admission, engine
+from dphmm.release.admission import LONGEST_GAP, Verdict
+from dphmm.release.book import Book
+from dphmm.release.engine import Ask
+from dphmm.release.moment import Line
+from tests import paper
+from tests.scenarios import FEWER, LABELS, MARK, paper_scenario, run, trips, written
+
+KEY = bytes(range(32))
+KEYED = KeyedRandomness(KEY)
+DAY = 60
+BOOKS = ("memory", "journal", "store")
+
+
+@contextmanager
+def book_of(kind: str, folder: Path) -> Iterator[Book]:
+    """A book of a kind; opened again it holds what it held."""
+    if kind == "memory":
+        yield MemoryBook()
+    elif kind == "journal":
+        with Journal(folder / "book.jsonl") as journal:
+            yield journal
+    else:
+        with closing(Store.open(str(folder / "book.db"))) as store:
+            yield store
+
+
+def ask(scenario: Scenario, rows: Sequence[tuple[str, int, int]], **options: object) -> Ask:
+    people, times, states = zip(*rows, strict=True)
+    return Ask(scenario.terms, people, np.array(times), np.array(states), **options)  # type: ignore[arg-type]
+
+
+def key_file(folder: Path, key: bytes = KEY, name: str = "key") -> Path:
+    path = folder / name
+    path.write_bytes(key)
+    path.chmod(0o600)
+    return path
+
+
+def answers_of(text: str) -> list[tuple[str, ...]]:
+    return [tuple(row[:4]) for row in csv.reader(io.StringIO(text))][1:]
+
+
+# Finding 1: keyed noise never repeats across days
+
+
+def wide_scenario(**changes: object) -> Scenario:
+    """Everything is possible, and an answer has many values, so that equal ones tell."""
+    base = paper_scenario(policy=Policy(complete=True), start="uniform", **changes)
+    model = MarkovModel(np.full((6, 6), 1 / 6))
+    return Scenario.from_settings(base.settings, base.states, model)
+
+
+def equal_answers(first: Sequence[object], second: Sequence[object]) -> int:
+    return sum(one == other for one, other in zip(first, second, strict=True))
+
+
+def day_of_stream(scenario: Scenario, day: int, state: int = 1) -> list[list[int]]:
+    stream = scenario.stream("ann", time=day * DAY, randomness=KEYED)
+    return [stream.release(state).lattice.tolist() for _ in range(DAY)]
+
+
+def day_of_command(folder: Path, day: int, name: str) -> list[tuple[str, ...]]:
+    """A day released by the command line under a name of its own, with a fresh ledger."""
+    scenario = wide_scenario()
+    scenario.replace(name=name).save(folder / f"{name}.toml")
+    rows = trips(*(("ann", day * DAY + step, 2) for step in range(1, DAY + 1)))
+    result = run("release", folder / f"{name}.toml", "-", "--key-file", key_file(folder),
+                 "--ledger", folder / f"{name}.jsonl", stdin=rows)  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    return [row[2:] for row in answers_of(result.stdout)]
+
+
+# Two fresh answers agree with probability at most 0.02 here (the likeliest point of the lattice
+# noise), so 60 steps agree 1.2 times on average; 12 or more happen less than once in 10**8 runs.
+FEW_EQUAL = 12
+
+
+def test_two_days_under_one_key_share_no_noise(tmp_path: Path) -> None:
+    scenario = wide_scenario()
+    assert equal_answers(day_of_stream(scenario, 1), day_of_stream(scenario, 2)) < FEW_EQUAL
+    days = [day_of_command(tmp_path, day, f"day{day}") for day in (1, 2)]
+    assert equal_answers(*days) < FEW_EQUAL
+
+
+def test_the_same_day_under_one_key_is_the_same_by_any_name(tmp_path: Path) -> None:
+    assert day_of_command(tmp_path, 1, "one") == day_of_command(tmp_path, 1, "two")
+
+
+def test_another_client_law_or_query_name_gets_other_noise() -> None:
+    scenario = wide_scenario()
+    mine = day_of_stream(scenario, 1)
+    stream = scenario.stream("ann", time=DAY, randomness=KEYED, client="clinic")
+    clinic = [stream.release(1).lattice.tolist() for _ in range(DAY)]
+    assert equal_answers(mine, clinic) < FEW_EQUAL
+    for change in ({"query": "other"}, {"repair": "nearest"}, {"clock": Clock(2)}):
+        assert equal_answers(mine, day_of_stream(scenario.replace(**change), 1)) < FEW_EQUAL
+    for same in ({"name": "other"}, {"limit": 1000}):
+        assert day_of_stream(scenario.replace(**same), 1) == mine
+
+
+def test_a_key_without_a_time_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="time must be given when noise is keyed"):
+        paper_scenario().stream("ann", randomness=KEYED)
+
+
+def test_the_encoding_of_a_question_has_fixed_vectors() -> None:
+    """Answers under a key outlive this code: a change here is a change of all of them."""
+    plan = Plan(PolicyGraph.by_category(paper.CATEGORIES), Query(paper.VALUES))
+    model = MarkovModel(paper.TRANSITION)
+    stream = Stream(
+        model, plan, epsilon=1, start=0, time=100, person="ann", client="c1", randomness=KEYED
+    )
+    assert stream.law.hex() == VECTORS["law"]
+    said = [stream.release(state).lattice.tolist() for state in (1, 3, 4)]
+    assert said == VECTORS["answers"]
+    assert KEYED.fingerprint == VECTORS["fingerprint"]
+
+
+VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())
+
+
+# Finding 2: one key gives one answer by every route
+
+
+ROWS = [
+    *(("ann", 11, 1), ("bob", 12, 2), ("ann", 12, 3), ("ann", 15, 4)),
+    *((f"p{n}", 11 + n % 3 + k, (n + k) % 6) for n in range(20) for k in range(4)),
+]
+
+
+def by_streams(scenario: Scenario) -> dict[tuple[str, int], list[int]]:
+    answers = {}
+    for person in dict.fromkeys(name for name, _, _ in ROWS):
+        rows = [row for row in ROWS if row[0] == person]
+        stream = scenario.stream(person, time=rows[0][1] - 1, randomness=KEYED)
+        for _, time, state in rows:
+            stream.skip(time - stream.time - 1)
+            answers[person, time] = stream.release(state).lattice.tolist()
+    return answers
+
+
+def by_book(scenario: Scenario, book: Book) -> dict[tuple[str, int], list[int]]:
+    (answered,) = engine.release(book, [ask(scenario, ROWS)], KEYED)
+    assert not answered.faults
+    return {
+        (person, time): answered.release(row).lattice.tolist()
+        for row, (person, time, _) in enumerate(ROWS)
+    }
+
+
+def by_command(folder: Path, *options: object) -> dict[tuple[str, int], list[int]]:
+    text = trips(*((person, time, state + 1) for person, time, state in ROWS))
+    (folder / "trips.csv").write_text(text)
+    result = run("release", folder / "paper.toml", folder / "trips.csv", "--key-file",
+                 key_file(folder), *options)  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    return {
+        (person, int(time)): [int(float(x)), int(float(y))]
+        for person, time, x, y in answers_of(result.stdout)
+    }
+
+
+def test_one_key_gives_one_answer_by_every_route(tmp_path: Path) -> None:
+    written(tmp_path)
+    scenario = Scenario.load(tmp_path / "paper.toml")
+    expected = by_streams(scenario)
+    for kind in BOOKS:
+        with book_of(kind, tmp_path) as book:
+            assert by_book(scenario, book) == expected, kind
+    assert by_command(tmp_path, "--ledger", tmp_path / "ledger") == expected
+    assert by_command(tmp_path, "--store", tmp_path / "store.db") == expected
+
+
+# Finding 3: threads
+
+
+def threaded_trial(threads: int) -> tuple[list[tuple[int, tuple[int, ...]]], Stream]:
+    plan = Plan(PolicyGraph.complete(3), Query([0, 100, 250]))
+    model = MarkovModel(np.full((3, 3), 1 / 3))
+    stream = Stream(model, plan, epsilon=1, start=0, ledger=Ledger(limit=2))
+    said: list[tuple[int, tuple[int, ...]]] = []
+    ready = threading.Barrier(threads)
+
+    def ask_once() -> None:
+        ready.wait()
+        try:
+            release = stream.release(1)
+        except BudgetError:
+            return
+        said.append((release.time, tuple(release.lattice.tolist())))
+
+    workers = [threading.Thread(target=ask_once) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return said, stream
+
+
+def check_trials(count: int) -> None:
+    for _ in range(count):
+        said, stream = threaded_trial(8)
+        assert sorted(time for time, _ in said) == [1, 2]
+        assert stream.ledger.spent == 2
+        assert sorted(entry.time for entry in stream.ledger.entries) == [1, 2]
+
+
+def test_threads_on_one_stream_get_one_answer_a_moment() -> None:
+    check_trials(150)
+
+
+@pytest.mark.slow
+def test_threads_on_one_stream_get_one_answer_a_moment_ten_thousand_times() -> None:
+    check_trials(10_000)
+
+
+# Finding 4: nothing is spent on a file that cannot be answered whole
+
+
+@pytest.mark.parametrize("place", ["--ledger", "--store"])
+def test_a_file_with_a_row_too_far_spends_nothing(tmp_path: Path, place: str) -> None:
+    path = written(tmp_path)
+    (tmp_path / "trips.csv").write_text(trips(("ann", 1, 2), ("ann", 2, 4), ("ann", 200_005, 5)))
+    book = tmp_path / "book"
+    result = run("release", path, tmp_path / "trips.csv", place, book)
+    assert result.exit_code == 2
+    assert "trips.csv:4: time must be within 100000 steps" in result.stderr
+    shown = json.loads(run("ledger", "show", book, "--json").stdout)
+    assert shown["people"] == []
+
+
+# Finding 5: a standing is all that is needed to go on
+
+
+@given(
+    states=st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    cut=st.integers(0, 6),
+    epsilon=st.sampled_from(["0.1", "1", "40"]),
+)
+def test_a_stream_goes_on_from_its_standing_to_the_last_bit(
+    states: list[int], cut: int, epsilon: str
+) -> None:
+    scenario = paper_scenario(epsilon=epsilon, start="uniform")
+    through = scenario.stream("ann", time=5, randomness=KEYED)
+    first = scenario.stream("ann", time=5, randomness=KEYED)
+    for state in states[:cut]:
+        through.release(state)
+        first.release(state)
+    standing = Standing.from_bytes(first.standing.to_bytes())
+    assert standing.to_bytes() == first.standing.to_bytes()
+    second = scenario.terms.stream(standing, randomness=KEYED)
+    for state in states[cut:]:
+        ours, theirs = second.release(state), through.release(state)
+        assert ours.lattice.tolist() == theirs.lattice.tolist()
+        np.testing.assert_array_equal(ours.estimate, theirs.estimate)
+    assert second.standing.to_bytes() == through.standing.to_bytes()
+
+
+@given(st.integers(0, 10_000), st.integers(1, 255))
+def test_a_damaged_standing_is_refused(place: int, change: int) -> None:
+    data = bytearray(paper_scenario().stream("ann").standing.to_bytes())
+    data[place % len(data)] ^= change
+    with pytest.raises(ValueError, match="standing must be"):
+        Standing.from_bytes(bytes(data))
+
+
+def test_a_standing_of_another_law_is_refused() -> None:
+    standing = paper_scenario().stream("ann", time=0).standing
+    other = paper_scenario(policy=Policy(complete=True))
+    with pytest.raises(ArgumentError, match="standing must be of the stream's law"):
+        other.terms.stream(standing)
+
+
+# A changed law never opens a second answer
+
+
+CHANGES: dict[str, Callable[[Scenario], Scenario]] = {
+    "name": lambda s: s.replace(name="other"),
+    "epsilon": lambda s: s.replace(epsilon=Fraction(3)),
+    "policy": lambda s: s.replace(policy=Policy(complete=True)),
+    "model": lambda s: Scenario.from_settings(
+        s.settings, s.states, MarkovModel(np.full((6, 6), 1 / 6))
+    ),
+    "start": lambda s: s.replace(start="uniform"),
+    "lattice": lambda s: s.replace(step=Fraction(1, 2)),
+    "mechanism": lambda s: s.replace(mechanism="laplace"),
+}
+SAME_LAW = ("name", "epsilon")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", BOOKS)
+def test_an_answered_slot_keeps_its_answer_whatever_the_scenario_becomes(
+    tmp_path: Path, kind: str, change: str
+) -> None:
+    scenario = paper_scenario(clock=Clock(origin=0))
+    other = CHANGES[change](scenario)
+    with book_of(kind, tmp_path) as book:
+        (first,) = engine.release(book, [ask(scenario, [("ann", 1, 1), ("ann", 2, 3)])])
+        asked = ask(other, [("ann", 1, 4), ("ann", 2, 4), ("ann", 3, 4)])
+        (again,) = engine.release(book, [asked])
+        for row in (0, 1):
+            assert again.release(row).lattice.tolist() == first.release(row).lattice.tolist()
+        if change in SAME_LAW:
+            assert again.release(2).time == 3
+        else:
+            with pytest.raises(ArgumentError, match="dphmm ledger adopt"):
+                again.release(2)
+            with pytest.raises(ArgumentError, match="dphmm ledger adopt"):
+                other.stream("ann", book=book)
+        (place,) = book.places([Line("", "ann", "state")])
+        assert place.spent == 2 + (other.settings.epsilon if change in SAME_LAW else 0)
+
+
+@pytest.mark.parametrize("place", ["--ledger", "--store"])
+def test_the_command_line_keeps_answers_through_every_change(tmp_path: Path, place: str) -> None:
+    scenario = paper_scenario(clock=Clock(origin=0))
+    scenario.save(tmp_path / "first.toml")
+    book = (place, tmp_path / "book")
+    rows = trips(("ann", 1, 2), ("ann", 2, 4))
+    first = run("release", tmp_path / "first.toml", "-", *book, stdin=rows)
+    assert first.exit_code == 0, first.stderr
+    for name, change in CHANGES.items():
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / "other.toml"
+        change(scenario).save(path)
+        again = run("release", path, "-", *book, stdin=trips(("ann", 1, 5), ("ann", 2, 5)))
+        assert again.exit_code == 0, (name, again.stderr)
+        lattice = [[float(x) for x in row[2:]] for row in answers_of(first.stdout)]
+        scale = 0.5 if name == "lattice" else 1
+        assert [[float(x) / scale for x in row[2:]] for row in answers_of(again.stdout)] == lattice
+    new = trips(("ann", 3, 5))
+    path = tmp_path / "policy" / "other.toml"
+    refused = run("release", path, "-", *book, stdin=new)
+    assert refused.exit_code == 2
+    assert "dphmm ledger adopt" in refused.stderr
+    adopted = run("ledger", "adopt", tmp_path / "book", path, "--same-states")
+    assert adopted.exit_code == 0, adopted.stderr
+    assert run("release", path, "-", *book, stdin=new).exit_code == 0
+    shown = json.loads(run("ledger", "show", tmp_path / "book", "--json").stdout)
+    assert [(row["slot"], row["spent"]) for row in shown["people"]] == [(3, "3")]
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_book_goes_on_with_its_own_key_only(tmp_path: Path, kind: str) -> None:
+    scenario, other = paper_scenario(), KeyedRandomness(bytes(32))
+    with book_of(kind, tmp_path) as book:
+        engine.release(book, [ask(scenario, [("ann", 5, 1)])], KEYED)
+        for wrong in (other, None):
+            with pytest.raises(ArgumentError, match="key must be the one"):
+                engine.release(book, [ask(scenario, [("ann", 6, 1)])], wrong)
+            with pytest.raises(ArgumentError, match="key must be the one"):
+                scenario.stream("ann", book=book, randomness=wrong)
+
+
+@pytest.mark.parametrize("place", ["--ledger", "--store"])
+def test_a_key_is_rotated_from_the_next_slot_on(tmp_path: Path, place: str) -> None:
+    path = written(tmp_path)
+    book = tmp_path / "book"
+    old, new = key_file(tmp_path), key_file(tmp_path, bytes(32), "new")
+
+    def release(key: Path, *rows: tuple[str, int, int]) -> int:
+        words = ("release", path, "-", place, book, "--key-file", key)
+        return run(*words, stdin=trips(*rows)).exit_code
+
+    assert release(old, ("ann", 5, 2)) == 0
+    assert release(new, ("ann", 6, 4)) == 2
+    assert run("ledger", "rotate", book, "--key-file", old).exit_code == 2
+    assert run("ledger", "rotate", book, "--key-file", new).exit_code == 0
+    assert release(old, ("ann", 6, 4)) == 2
+    assert release(new, ("bob", 5, 2)) == 2, "a slot that the old key could have served"
+    assert release(new, ("ann", 6, 4)) == 0
+    assert KEY.hex() not in book.read_bytes().hex()
+
+
+# Admission, by a second way
+
+
+def plain_verdicts(
+    answered: set[int],
+    latest: int | None,
+    times: list[int],
+    room: int | None,
+    origin: int | None,
+) -> list[Verdict]:
+    """The rules in plain words: rows in order of time, one after the other."""
+    verdicts: dict[int, Verdict] = {}
+    here = latest if latest is not None else (min(times) - 1 if origin is None else origin)
+    if origin is not None:
+        here = max(here, origin)
+    for time in sorted(set(times)):
+        if time in answered:
+            verdicts[time] = Verdict.REPEATED
+        elif time <= here:
+            verdicts[time] = Verdict.LATE
+        elif time - here > LONGEST_GAP:
+            verdicts[time] = Verdict.FAR
+        elif room is not None and room < 1:
+            verdicts[time] = Verdict.OVER
+        else:
+            verdicts[time] = Verdict.NEW
+            here = time
+            room = None if room is None else room - 1
+    seen: set[int] = set()
+    result = []
+    for time in times:
+        again = time in seen and verdicts[time] == Verdict.NEW
+        result.append(Verdict.REPEATED if again else verdicts[time])
+        seen.add(time)
+    return result
+
+
+slots = st.one_of(st.integers(-3, 12), st.sampled_from([200_005, 100_004, 100_005]))
+batches = st.lists(st.lists(slots, min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+@FEWER
+@given(batches=batches, limit=st.sampled_from([None, 1, 3, 5]), origin=st.sampled_from([None, 0]))
+def test_every_book_gives_the_verdicts_of_the_plain_rules(
+    batches: list[list[int]], limit: int | None, origin: int | None
+) -> None:
+    settings = {"clock": Clock(origin=origin), "limit": limit}
+    model = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
+    base = Scenario([0, 1], model, PolicyGraph.complete(2), epsilon=1)
+    scenario = base.replace(**settings)
+    with TemporaryDirectory() as folder:
+        seen = []
+        for kind in BOOKS:
+            with book_of(kind, Path(folder)) as book, pytest.MonkeyPatch.context() as patch:
+                # Carrying a belief through a hundred thousand steps takes long and shows nothing.
+                patch.setattr(Stream, "skip", fast_skip)
+                seen.append([verdicts_of(book, scenario, times) for times in batches])
+        assert seen[0] == seen[1] == seen[2]
+        answered: set[int] = set()
+        latest: int | None = None
+        for times, verdicts in zip(batches, seen[0], strict=True):
+            room = None if limit is None else limit - len(answered)
+            assert verdicts == plain_verdicts(answered, latest, times, room, origin)
+            new = {time for time, v in zip(times, verdicts, strict=True) if v == Verdict.NEW}
+            answered |= new
+            latest = max(answered) if answered else latest
+
+
+def fast_skip(stream: Stream, steps: int = 1) -> None:
+    stream.time += steps
+    if steps:
+        stream._answered = ()
+
+
+def verdicts_of(book: Book, scenario: Scenario, times: list[int]) -> list[int]:
+    asked = ask(scenario, [("ann", time, 0) for time in times])
+    judged = engine.judge(book, asked)
+    (answered,) = engine.release(book, [asked])
+    assert judged.verdicts.tolist() == answered.verdicts.tolist()
+    assert set(answered.faults) == {
+        row for row, verdict in enumerate(answered.verdicts) if verdict > Verdict.REPEATED
+    }
+    return answered.verdicts.tolist()
+
+
+def test_a_wrong_rule_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = admission.admit
+    monkeypatch.setattr(
+        engine, "admit", lambda place, times, *a, **k: honest(place, np.minimum(times, 9), *a, **k)
+    )
+    model = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
+    scenario = Scenario([0, 1], model, PolicyGraph.complete(2), epsilon=1)
+    assert verdicts_of(MemoryBook(), scenario, [8, 12]) != plain_verdicts(
+        set(), None, [8, 200_005], None, None
+    )
+
+
+# Files and pipes
+
+
+def test_rows_of_a_file_are_answered_in_order_of_time(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    rows = [("ann", 3, 5), ("ann", 1, 2), ("ann", 2, 4)]
+    shuffled = run("release", path, write(tmp_path, rows), "--key-file", key_file(tmp_path),
+                   "--ledger", tmp_path / "a")  # fmt: skip
+    ordered = run("release", path, write(tmp_path, sorted(rows, key=lambda row: row[1])),
+                  "--key-file", key_file(tmp_path), "--ledger", tmp_path / "b")  # fmt: skip
+    assert shuffled.exit_code == 0, shuffled.stderr
+    assert sorted(answers_of(shuffled.stdout)) == sorted(answers_of(ordered.stdout))
+    assert [row[1] for row in answers_of(shuffled.stdout)] == ["3", "1", "2"]
+
+
+def write(folder: Path, rows: Sequence[tuple[str, object, int]]) -> Path:
+    path = folder / "rows.csv"
+    path.write_text(trips(*rows))
+    return path
+
+
+def test_a_second_row_of_a_step_gets_the_first_ones_answer(tmp_path: Path) -> None:
+    path = written(tmp_path, clock=Clock("5 min"))
+    times = ("2024-05-01T10:00:00Z", "2024-05-01T10:04:59Z", "2024-05-01T10:05:00Z")
+    rows = [("ann", time, state) for time, state in zip(times, (2, 3, 4), strict=True)]
+    result = run("release", path, write(tmp_path, rows))
+    assert result.exit_code == 0, result.stderr
+    first, second, third = answers_of(result.stdout)
+    assert first == second
+    assert first[1] == "2024-05-01T10:00:00Z"
+    assert third[1] == "2024-05-01T10:05:00Z"
+    assert "1 rows got the answer" in result.stderr
+
+
+@pytest.mark.parametrize(("slots_open", "code"), [(0, 2), (1, 0)])
+def test_a_live_slot_stays_open_as_long_as_the_clock_says(
+    tmp_path: Path, slots_open: int, code: int
+) -> None:
+    path = written(tmp_path, clock=Clock(open=slots_open))
+    late = trips(("ann", 1, 2), ("ann", 3, 5), ("ann", 2, 4), ("ann", 4, 5))
+    result = run("release", path, "-", stdin=late)
+    assert result.exit_code == code
+    if code == 0:
+        assert [row[1] for row in answers_of(result.stdout)] == ["1", "2", "3", "4"]
+    else:
+        assert "time must come after" in result.stderr
+
+
+def test_times_in_answers_and_ledger_are_the_steps_own(tmp_path: Path) -> None:
+    path = written(tmp_path, clock=Clock("5 min"))
+    planted = ("2024-05-01T08:07:02.125Z", "2024-05-01T08:13:58.375Z")
+    rows = [("ann", time, 2) for time in planted]
+    result = run("release", path, write(tmp_path, rows))
+    kept = (tmp_path / "paper.ledger.jsonl").read_text() + result.stdout
+    assert not [part for part in ("07:02", ".125", "13:58", ".375") if part in kept]
+    raw = run("release", path, write(tmp_path, rows), "--raw-times")
+    assert [row[1] for row in answers_of(raw.stdout)] == list(planted)
+
+
+# Streams that go on from a book
+
+
+@pytest.mark.parametrize("kind", ["journal", "store"])
+def test_a_stream_goes_on_from_its_book(tmp_path: Path, kind: str) -> None:
+    scenario = paper_scenario(limit=4, clock=Clock(origin=0))
+    with book_of(kind, tmp_path) as book:
+        ann = scenario.stream("ann", book=book)
+        said = [ann.release(LABELS[1]), ann.release(3)]
+    with book_of(kind, tmp_path) as book:
+        ann = scenario.stream("ann", book=book)
+        assert ann.time == 2
+        assert ann.ledger.remaining == 2
+        assert [one.lattice.tolist() for one in ann.said] == [one.lattice.tolist() for one in said]
+        ann.skip()
+        ann.release(4)
+        assert ann.statement().releases == 3
+        (answered,) = engine.release(book, [ask(scenario, [("ann", 2, 5), ("ann", 5, 5)])])
+        assert answered.release(0).lattice.tolist() == said[1].lattice.tolist()
+        assert answered.release(1).time == 5
+        with pytest.raises(MovedError, match="answered by somebody else"):
+            ann.release(4)
+        assert ann.time == 4
+
+
+def test_a_failing_book_leaves_a_stream_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    book = MemoryBook()
+    ann = paper_scenario().stream("ann", book=book, time=0)
+    ann.release(1)
+    before = ann.standing.to_bytes()
+
+    def fail(*arguments: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(book, "commit", fail)
+    with pytest.raises(OSError, match="disk full"):
+        ann.release(3)
+    assert ann.standing.to_bytes() == before
+    assert ann.ledger.spent == 1
+
+
+def test_a_journal_that_was_killed_says_its_last_answers_to_the_belief_again(
+    tmp_path: Path,
+) -> None:
+    scenario = paper_scenario()
+    rows = [("ann", time, 1 + time % 5) for time in range(1, 9)]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for path in (whole, cut):
+        with Journal(path) as journal:
+            engine.release(journal, [ask(scenario, rows[:3])], KEYED)
+            engine.release(journal, [ask(scenario, rows[3:6])], KEYED)
+    lines = cut.read_bytes().splitlines(keepends=True)
+    assert b'"standing"' in lines[-1]
+    cut.write_bytes(b"".join(lines[:-1]))  # what closing wrote is gone
+    ends = []
+    for path in (whole, cut):
+        with Journal(path) as journal:
+            (answered,) = engine.release(journal, [ask(scenario, rows[6:])], KEYED)
+            (place,) = journal.places([Line("", "ann", "state")])
+            assert place.standing is not None
+            ends.append((answered.release(1).lattice.tolist(), place.standing.to_bytes()))
+    assert ends[0] == ends[1]
+
+
+def test_marks_of_true_states_are_in_no_book(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    for place in ("--ledger", "--store"):
+        book = tmp_path / place.strip("-")
+        assert run("release", path, write(tmp_path, [("ann", 1, 2)]), place, book).exit_code == 0
+        assert MARK.encode() + b"2" not in book.read_bytes()
+        assert book.stat().st_mode & 0o077 == 0
