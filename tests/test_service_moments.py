@@ -55,6 +55,12 @@ class Client:
         )
 
 
+def write_scenario(folder, toml=paper_scenario.TOML):
+    (folder / "paper.toml").write_text(toml)
+    (folder / "states.csv").write_text(paper_scenario.STATES)
+    write_model(folder / "model.npz", MarkovModel(paper.TRANSITION), "given")
+
+
 def write_key(path, key):
     path.touch(mode=0o600)
     path.write_bytes(key)
@@ -131,10 +137,7 @@ def test_one_key_gives_one_answer_by_every_route(store, tmp_path):
         alone.append(stream.release(state).lattice.tolist())
     assert alone == over_http
 
-    body = paper_scenario.body()
-    (tmp_path / "paper.toml").write_text(body["scenario"])
-    (tmp_path / "states.csv").write_text(body["states"])
-    write_model(tmp_path / "model.npz", MarkovModel(paper.TRANSITION), "given")
+    write_scenario(tmp_path)
     rows = "".join(f"anna,{time},{state}\n" for time, state in STEPS)
     (tmp_path / "trips.csv").write_text("person,time,state\n" + rows)
     key = write_key(tmp_path / "key", KEY)
@@ -171,6 +174,30 @@ def test_two_clients_never_share_their_noise(store):
         found.append([client.release(time, "s5").json()["lattice"] for time in range(1, 31)])
     equal = sum(one == two for one, two in zip(*found, strict=True))
     assert equal < 10  # shared noise would give 30; the likeliest point has less than 1/10
+
+
+def test_a_changed_law_goes_on_when_it_is_adopted_and_a_key_when_it_is_rotated(store, tmp_path):
+    red = Client(store, create_app(store, FAST, KeyedRandomness(KEY)))
+    red.begin()
+    red.release(1, "s3")
+    changed = CHANGED["policy"]["toml"]
+    other = Client(store, red.app, toml=changed)
+    assert other.release(2, "s6").status_code == 422
+    write_scenario(tmp_path, changed)
+    command = ["ledger", "adopt", store.database.name, str(tmp_path / "paper.toml")]
+    assert CliRunner().invoke(program, [*command, "--same-states"]).exit_code == 0
+    assert other.release(2, "s6").status_code == 200
+    assert red.release(3, "s6").status_code == 422
+    new = write_key(tmp_path / "new", b"n" * 32)
+    command = ["ledger", "rotate", store.database.name, "--key-file", new]
+    assert CliRunner().invoke(program, command).exit_code == 0
+    refused = other.release(3, "s6")  # the running server still has the old key
+    assert refused.status_code == 422
+    assert "key must be the one" in refused.json()["problem"]
+    again = Client(store, create_app(store, FAST, KeyedRandomness(b"n" * 32)), toml=changed)
+    assert again.release(2, "s3").json()["repeated"]
+    assert again.release(3, "s6").status_code == 200
+    assert again.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "3"
 
 
 # Laws

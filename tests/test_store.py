@@ -108,7 +108,9 @@ def test_a_wrong_state_is_refused_without_a_trace_of_it(store):
 
 def test_what_is_stored_is_a_function_of_the_answers_alone(store_url, tmp_path, monkeypatch):
     """Different true states that happen to draw the same answers leave the same rows."""
-    monkeypatch.setattr("dphmm.noise.mechanism.Mechanism.sample", lambda *_: np.array([2, 1]))
+    monkeypatch.setattr(
+        "dphmm.noise.mechanism.Mechanism.sample_lattice", lambda *_: np.array([2, 1])
+    )
     tables = ("scenarios", "people", "standings", "answers", "adoptions", "tombstones", "keys")
     held = []
     for place, states in ((store_url, (2, 4, 4)), (str(tmp_path / "second.db"), (1, 3, 5))):

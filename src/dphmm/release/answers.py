@@ -122,4 +122,5 @@ class Answers:
                     tuple(means[row]),
                     self.statements[row],
                     self.private,
+                    self.query.step,
                 )
