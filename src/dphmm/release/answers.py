@@ -122,5 +122,4 @@ class Answers:
                     tuple(means[row]),
                     self.statements[row],
                     self.private,
-                    self.query.step,
                 )

@@ -245,7 +245,7 @@ def _fill(book: Book, answered: Answered, part: _Part) -> None:
     for row, time in zip(again.tolist(), times, strict=True):
         if time in new:
             table.copy(np.array([row]), table, np.array([new[time]]))
-        elif found[time].fits(table.query):
+        elif len(found[time].lattice) == table.query.dimension:
             table.put(row, found[time])
         else:
             answered.faults[row] = ArgumentError(

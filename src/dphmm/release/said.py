@@ -78,7 +78,6 @@ class Record:
         estimate: The mean of the posterior, in the units of the query.
         statement: What it does and does not hide.
         private: False when an experiment's generator drew the noise.
-        spacing: The step of the lattice, in the units of the query.
     """
 
     line: Line
@@ -90,11 +89,6 @@ class Record:
     estimate: tuple[float, ...]
     statement: str
     private: bool = True
-    spacing: Fraction = Fraction(1)
-
-    def fits(self, query: Query) -> bool:
-        """Whether the answer can be read in the units of a query, which may have changed."""
-        return len(self.lattice) == query.dimension and self.spacing == query.step
 
     def release(self, query: Query) -> Release:
         """The record as a stream would have given it."""
