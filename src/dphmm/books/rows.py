@@ -147,7 +147,7 @@ def write(
         total = Totals([person.spent])
         for number, record in enumerate(records, start=person.entries + 1):
             answers.append((person.number, number, *_cells(record)))
-            total.add([0], record.epsilon)
+            total.add(0, record.epsilon)
         law = standing.law.hex()
         content = standing.to_bytes()
         standings.append((person.number, standing.line.query, law, standing.time, content))

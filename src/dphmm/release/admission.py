@@ -129,7 +129,7 @@ def admit(
             verdict = Verdict.OVER
         else:
             latest = time
-            totals.add([0], price)
+            totals.add(0, price)
         verdicts[row] = taken[time] = verdict
     return verdicts
 
