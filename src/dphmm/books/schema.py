@@ -64,7 +64,8 @@ CREATE TABLE tombstones (
     person TEXT PRIMARY KEY,
     spent TEXT NOT NULL,
     budget TEXT,
-    times TEXT NOT NULL
+    times TEXT NOT NULL,
+    version WHOLE NOT NULL
 );
 CREATE TABLE keys (
     digest TEXT PRIMARY KEY,

@@ -82,6 +82,7 @@ class Answers:
 
     def put(self, row: int, record: Record) -> None:
         """Write what a book holds into a row."""
+        self.private = self.private and record.private
         self.fill(
             np.array([row]),
             np.array(record.lattice),

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.errors import DphmmError, MovedError, NotFoundError
+from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import Place, Verdict, admit, refusal
 from dphmm.release.answers import Answers
@@ -130,6 +130,7 @@ def release(
             # Nothing was written for anybody; those who did not move are simply asked again.
             if not any(part.line in moved.lines for part in now):
                 raise
+            check_key(book, randomness)
             waiting = [*now, *later]
             continue
         done(sum(len(part.rows) for part in now))
@@ -244,8 +245,12 @@ def _fill(book: Book, answered: Answered, part: _Part) -> None:
     for row, time in zip(again.tolist(), times, strict=True):
         if time in new:
             table.copy(np.array([row]), table, np.array([new[time]]))
-        else:
+        elif len(found[time].lattice) == table.query.dimension:
             table.put(row, found[time])
+        else:
+            answered.faults[row] = ArgumentError(
+                "query must be the one that was answered in this slot, got another of its name"
+            )
 
 
 def _moved(work: Work) -> Standing:

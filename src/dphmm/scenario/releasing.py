@@ -175,6 +175,7 @@ def open_stream(
             stream.skip(standing.time - stream.time)
     else:
         began = terms.origin if time is None else time
+        began = place.latest if began is None else began
         if began is None and randomness is not None and randomness.keyed:
             raise ArgumentError("time must be given for somebody new when noise is keyed, got none")
         began = began or 0
