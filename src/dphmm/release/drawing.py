@@ -128,13 +128,12 @@ def _draw_alone(work: Work, source: Randomness) -> None:
     for place, (row, time, state) in enumerate(rows):
         stream.skip(time - stream.time - 1)
         release = stream.release(state, None if work.prices is None else work.prices[place])
-        entry = stream.ledger.entries[-1]
         work.answers.fill(
             np.array([row]),
             release.lattice,
             release.estimate,
             release.epsilon,
-            entry.constrained,
+            stream.said[-1].step.constrained(release.epsilon),
             release.statement,
         )
     work.standing = stream.standing

@@ -244,7 +244,7 @@ def _fill(book: Book, answered: Answered, part: _Part) -> None:
     for row, time in zip(again.tolist(), times, strict=True):
         if time in new:
             table.copy(np.array([row]), table, np.array([new[time]]))
-        else:
+        elif time in found:
             table.put(row, found[time])
 
 
