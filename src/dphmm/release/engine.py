@@ -63,7 +63,9 @@ class Answered:
     """What came of an ask, a row each; everything in it may be shown to anybody."""
 
     def __init__(self, ask: Ask, private: bool = True) -> None:
-        lines = [Line(ask.client, person, ask.terms.query) for person in ask.people]
+        query = ask.terms.query
+        named = {person: Line(ask.client, person, query) for person in dict.fromkeys(ask.people)}
+        lines = [named[person] for person in ask.people]
         self.answers = Answers(ask.terms.plan.query, ask.terms.law, lines, ask.times, private)
         self.verdicts = np.zeros(len(lines), dtype=np.int64)
         self.faults: dict[int, DphmmError] = {}
@@ -188,8 +190,9 @@ def _answer(
     if works:
         _bind_key(book, source, min(int(work.times[0]) for work in works))
         book.commit(drawn, [_moved(work) for work in works], [work.place for work in works])
+    _fill(answered, parts)
     for part in parts:
-        _fill(book, answered[part.number], part)
+        _repeat(book, answered[part.number], part)
 
 
 def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
@@ -229,12 +232,23 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
     )
 
 
-def _fill(book: Book, answered: Answered, part: _Part) -> None:
-    """Give every row of a part its answer: a new one, or one that was given before."""
+def _fill(answered: Sequence[Answered], parts: Sequence[_Part]) -> None:
+    """Give the rows that were admitted their answers."""
+    together: dict[tuple[int, int], list[Work]] = {}
+    for part in parts:
+        if part.work is not None:
+            together.setdefault((part.number, id(part.work.answers)), []).append(part.work)
+    for (number, _), works in together.items():
+        drawn = works[0].answers
+        assert drawn is not None
+        rows = np.concatenate([work.rows for work in works])
+        sources = np.concatenate([np.arange(*work.span) for work in works])
+        answered[number].answers.copy(rows, drawn, sources)
+
+
+def _repeat(book: Book, answered: Answered, part: _Part) -> None:
+    """Give every row whose slot was answered that answer again."""
     table, work = answered.answers, part.work
-    if work is not None:
-        assert work.answers is not None
-        table.copy(work.rows, work.answers, np.arange(*work.span))
     again = part.rows[answered.verdicts[part.rows] == Verdict.REPEATED]
     if not len(again):
         return
