@@ -140,10 +140,12 @@ class everything:  # noqa: N801 - reads as a word
 
         def watch() -> None:
             while not over.wait(0.005):
-                for path in folder.rglob("*"):
-                    with suppress(OSError):
-                        if path.is_file():
-                            os.link(path, into / f"{path.stat().st_ino} {path.name}")
+                # Spark may remove a folder while it is looked through.
+                with suppress(FileNotFoundError):
+                    for path in folder.rglob("*"):
+                        with suppress(OSError):
+                            if path.is_file():
+                                os.link(path, into / f"{path.stat().st_ino} {path.name}")
 
         thread = Thread(target=watch)
         thread.start()

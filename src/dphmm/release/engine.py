@@ -191,8 +191,9 @@ def _answer(
         _bind_key(book, source, min(int(work.times[0]) for work in works))
         book.commit(drawn, [_moved(work) for work in works], [work.place for work in works])
     _fill(answered, parts)
-    for part in parts:
-        _repeat(book, answered[part.number], part)
+    if any(one.repeated for one in answered):
+        for part in parts:
+            _repeat(book, answered[part.number], part)
 
 
 def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
@@ -210,17 +211,17 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
         place, ask.times[rows], prices, limit=terms.limit, origin=terms.origin, law=terms.law
     )
     answered.verdicts[rows] = verdicts
-    new = np.flatnonzero(verdicts == Verdict.NEW)
-    if verdicts.max() > Verdict.REPEATED:
+    kept = rows
+    if verdicts.any():
         requested = Fraction(0)
         for row, verdict in zip(rows.tolist(), verdicts.tolist(), strict=True):
             price = terms.epsilon if ask.prices is None else ask.prices[row]
             requested += price if verdict in (Verdict.NEW, Verdict.OVER) else 0
             if verdict > Verdict.REPEATED:
                 answered.faults[row] = refusal(verdict, place, requested, terms.limit)
-    if not len(new):
+        kept = rows[verdicts == Verdict.NEW]
+    if not len(kept):
         return None
-    kept = rows[new]
     return Work(
         terms=terms,
         line=part.line,

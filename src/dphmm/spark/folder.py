@@ -49,7 +49,7 @@ class Person:
 
     def move(self, standing: Standing) -> None:
         """Stand somewhere else."""
-        self.standing, self.data, self.spent = standing, None, as_text(standing.spent)
+        self.standing, self.data, self.spent = standing, None, str(standing.spent)
 
     def to_bytes(self) -> bytes:
         """Where the person stands, to be kept."""
