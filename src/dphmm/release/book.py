@@ -52,7 +52,7 @@ class Book(Protocol):
         """The answers after a time that the line's standing does not know of, in order."""
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
-        """What was said at some times."""
+        """What was said at some times, as far as the book holds it."""
 
     def answers(self, line: Line) -> Sequence[Record]:
         """Everything that was said on a line, in order."""
