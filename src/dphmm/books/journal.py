@@ -166,6 +166,8 @@ class Journal(MemoryBook):
             "estimate": record.estimate,
             "statement": record.statement,
         }
+        if record.spacing != 1:
+            facts["spacing"] = as_text(record.spacing)
         if not record.private:
             facts["private"] = False
         return _line("answer", facts)
@@ -282,4 +284,5 @@ def _record(facts: dict[str, Any]) -> Record:
         estimate=tuple(float(number) for number in facts["estimate"]),
         statement=facts["statement"],
         private=facts.get("private", True),
+        spacing=Fraction(facts.get("spacing", 1)),
     )

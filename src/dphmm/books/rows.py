@@ -26,7 +26,7 @@ __all__ = [
     "write",
 ]
 
-ANSWER = "time, law, epsilon, constrained, lattice, estimate, statement, private"
+ANSWER = "time, law, epsilon, constrained, lattice, spacing, estimate, statement, private"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def list_answers(
 
 
 def _record(line: Line, row: Row) -> Record:
-    time, law, epsilon, constrained, lattice, estimate, statement, private = row
+    time, law, epsilon, constrained, lattice, spacing, estimate, statement, private = row
     return Record(
         line=line,
         time=time,
@@ -118,6 +118,7 @@ def _record(line: Line, row: Row) -> Record:
         estimate=tuple(json.loads(estimate)),
         statement=statement,
         private=bool(private),
+        spacing=Fraction(spacing),
     )
 
 
@@ -154,8 +155,8 @@ def write(
         entries = person.entries + len(records)
         totals.append((str(total.of(0)), entries, person.version + 1, person.number))
     transaction.many(
-        "INSERT INTO answers (person, number, query, time, law, lattice, estimate, epsilon, "
-        "constrained, statement, private) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO answers (person, number, query, time, law, lattice, spacing, estimate, "
+        "epsilon, constrained, statement, private) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         answers,
     )
     transaction.many(
@@ -173,6 +174,7 @@ def _cells(record: Record) -> tuple[object, ...]:
         record.time,
         record.law,
         json.dumps(record.lattice),
+        str(record.spacing),
         json.dumps(record.estimate),
         str(record.epsilon),
         str(record.constrained),

@@ -46,6 +46,7 @@ CREATE TABLE answers (
     time WHOLE NOT NULL,
     law TEXT NOT NULL,
     lattice TEXT NOT NULL,
+    spacing TEXT NOT NULL,
     estimate TEXT NOT NULL,
     epsilon TEXT NOT NULL,
     constrained TEXT NOT NULL,

@@ -205,6 +205,8 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
         answered.verdicts[rows] = Verdict.LATE
         answered.faults.update(dict.fromkeys(rows.tolist(), missing))
         return None
+    for row in answered.faults.keys() & set(rows.tolist()) if answered.faults else ():
+        del answered.faults[row]  # of a try that somebody else was faster than
     prices: Fraction | list[Fraction] = terms.epsilon
     if ask.prices is not None:
         prices = [ask.prices[row] for row in rows]

@@ -103,7 +103,7 @@ def answer_rows(
     """The cells of a table of answers: the time of each step, or those given instead."""
     answers, clock = answered.answers, scenario.settings.clock
     count = len(answers)
-    both = np.concatenate([answers.query.in_units(answers.lattice), answers.estimate])
+    both = np.concatenate([answers.in_units(), answers.estimate])
     places = scenario.in_places(both).tolist()
     for row in range(count):
         epsilon = answers.epsilons[row]

@@ -102,7 +102,7 @@ class Handlers:
         slot = None if after is None else scenario.settings.clock.slot_of(after)
         line = Line(client, person, scenario.terms.query)
         found = self._store.answers(line, after=slot, most=PAGE + 1)
-        page = [show_release(scenario, one.release(scenario.query), True) for one in found[:PAGE]]
+        page = [show_release(scenario, one.release(), True) for one in found[:PAGE]]
         return {"releases": page, "next": page[-1]["time"] if len(found) > PAGE else None}
 
     def track(self, client: str, digest: str, person: str) -> Json:
