@@ -24,6 +24,7 @@ from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.report.figures import outline
 from dphmm.scenario import Scenario
+from dphmm.scenario.building import category_of
 from dphmm.studio.examples import category_column
 from dphmm.studio.requests import DrawnPolicy, Effects, Moment
 
@@ -195,7 +196,7 @@ def _base(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
         return PolicyGraph.complete(n_states)
     if drawn.base == "categories":
         column = category_column(scenario)
-        own = ("state",) * n_states if column is None else scenario.category(column)
+        own = ("state",) * n_states if column is None else category_of(scenario.states, column)
         return PolicyGraph.by_category(own if drawn.categories is None else drawn.categories)
     if drawn.base == "distance":
         # Beyond this the graph is complete, and a million pairs need not be listed to say so.

@@ -15,6 +15,7 @@ from dphmm._types import FloatArray
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError, MissingExtraError
 from dphmm.scenario import Policy, Scenario, States
+from dphmm.scenario.building import category_of
 from dphmm.scenario.learning import moves_within
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT, Open
 from dphmm.tables.datasets.city import synthetic_city
@@ -72,7 +73,9 @@ class Shown(NamedTuple):
         scenario, drawing = self
         column = category_column(scenario)
         categories = (
-            ["state"] * len(scenario.states) if column is None else scenario.category(column)
+            ["state"] * len(scenario.states)
+            if column is None
+            else category_of(scenario.states, column)
         )
         names = list(dict.fromkeys(str(name)[:MAX_TEXT] for name in categories))
         number = {name: i for i, name in enumerate(names)}
