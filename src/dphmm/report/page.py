@@ -17,8 +17,8 @@ from dphmm.policy.plan import Protected
 from dphmm.report.facts import TrackFacts
 from dphmm.report.figures import Drawings, Layer, count_links
 from dphmm.report.private import Truth, private_errors
+from dphmm.report.rendering import render
 from dphmm.report.svg import Curve, curves
-from dphmm.report.templates import render
 from dphmm.scenario.checking import check_steps
 from dphmm.scenario.scenario import Scenario
 
