@@ -19,7 +19,7 @@ from dphmm import errors
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "dphmm"
 FILES = sorted(SOURCE.rglob("*.py"))
-LONGEST_FILE = 450
+LONGEST_FILE = 400
 
 # From the bottom to the top: a room imports from lower layers, or from its own without a circle.
 # Imports that only type checkers see may go round in a circle, but not upwards.
@@ -34,8 +34,10 @@ LAYERS = (
     ("cost",),
     ("release",),
     ("tables",),
+    ("books",),
+    ("audit",),
     ("scenario",),
-    ("books", "audit", "evaluate"),
+    ("evaluate",),
     ("dphmm",),
     ("report", "demo", "spark", "service", "studio", "cli", "__main__"),
 )
@@ -161,16 +163,16 @@ def test_an_import_that_points_upwards_is_seen(room: str, code: str) -> None:
 
 def test_a_circle_within_a_layer_is_seen() -> None:
     sources = {
-        SOURCE / "audit.py": "from dphmm.books import Book",
-        SOURCE / "books.py": "from dphmm.audit import audit",
+        SOURCE / "report.py": "from dphmm.demo import run_demo",
+        SOURCE / "demo.py": "from dphmm.report import report",
     }
     assert len(broken_rules(sources)) == 2
 
 
 def test_a_circle_of_types_within_a_layer_is_allowed() -> None:
     sources = {
-        SOURCE / "audit.py": "if TYPE_CHECKING:\n    from dphmm.books import Book",
-        SOURCE / "books.py": "from dphmm.audit import audit",
+        SOURCE / "report.py": "if TYPE_CHECKING:\n    from dphmm.demo import run_demo",
+        SOURCE / "demo.py": "from dphmm.report import report",
     }
     assert broken_rules(sources) == []
 
