@@ -46,6 +46,7 @@ from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SecureRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.scenario.auditing import subject_of
 from tests import paper, scenarios
 
 EXAMPLE = running_example()
@@ -415,15 +416,13 @@ def test_a_strangers_violation_is_a_no_and_their_mistake_bad_input(tmp_path, mon
 
 
 def test_a_scenarios_noise_is_that_of_its_last_possible_set(tmp_path):
-    from dphmm.cli.audit import _subject_of
-
-    subject = _subject_of(scenarios.paper_scenario())
+    subject = subject_of(scenarios.paper_scenario())
     assert len(subject.edges)
     assert subject.claimed == 1
     assert audit_sampler(sampler_of(subject), draws=FEW_DRAWS).violations == ()
     lone = scenarios.paper_scenario(policy=scenarios.Policy(), repair=None)
     with pytest.raises(ArgumentError.__bases__[0], match="policy must link"):
-        _subject_of(lone)
+        subject_of(lone)
 
 
 @pytest.mark.parametrize(
