@@ -13,6 +13,7 @@ import re
 import textwrap
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +46,10 @@ ROOMS = [
     "dphmm.cost.blowfish",
     "dphmm.cost.local_noise",
 ]
+
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def public_objects():
@@ -222,6 +227,16 @@ def test_a_statement_shows_its_sentences_as_a_list():
     assert shown.startswith("<ul><li>2 releases, epsilon 0.2 in all.</li><li>")
     assert shown.count("<li>") == shown.count("</li>") == 7
     assert "paper&#x27;s" in shown
+
+
+# The docs
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_import_from_dphmm_alone(page):
+    imports = re.findall(r"^>>> (?:from|import) (dphmm[\w.]*)", page.read_text(), re.M)
+    # What runs on a cluster is an extra with a name of its own.
+    assert {name for name in imports if name != "dphmm.spark"} <= {"dphmm"}
 
 
 # The test itself

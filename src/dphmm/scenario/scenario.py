@@ -66,6 +66,7 @@ class Scenario:
         clock: How times are cut into steps.
         source: Where the model came from, in a sentence.
 
+    >>> from dphmm import MarkovModel
     >>> places = States.on_plane([[0, 0], [3, 0], [0, 4]], labels=("home", "work", "park"))
     >>> walk = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
     >>> town = Scenario(
