@@ -66,20 +66,29 @@ def scenario_body() -> dict[str, Any]:
 
 
 def direct(folder: str) -> float:
-    """Releases a second of `Store.release` in one thread of one process."""
+    """Releases a second of the engine over a store, one row at a time, in one thread."""
+    import numpy as np
+
     from dphmm.books import Store
-    from dphmm.books.scenarios import packed, rules_of, unpacked
+    from dphmm.release import engine
+    from dphmm.release.engine import Ask
+    from dphmm.scenario.packing import pack, unpack
 
     body = scenario_body()
-    _, text = packed(body["scenario"], body["states"], body["transition"])
-    rules, store = rules_of(unpacked(text)), Store.open(f"{folder}/direct.db")
+    _, text = pack(body["scenario"], body["states"], body["transition"])
+    terms, store = unpack(text).terms, Store.open(f"{folder}/direct.db")
     people = [f"c{number}" for number in range(CONNECTIONS)]
+
+    def release(person: str, time: int, state: int) -> None:
+        ask = Ask(terms, [person], np.array([time]), np.array([state]))
+        engine.release(store, [ask])[0].release(0)
+
     for person in people:
-        store.release(rules, person, 1, 0)
+        release(person, 1, 0)
     begun, count, moment = time.monotonic(), 0, 2
     while time.monotonic() < begun + SECONDS:
         for person in people:
-            store.release(rules, person, moment, (moment * 7) % STATES)
+            release(person, moment, (moment * 7) % STATES)
             count += 1
         moment += 1
     rate = count / (time.monotonic() - begun)
@@ -132,7 +141,7 @@ def ask(port: int, key: str, method: str, path: str, body: Any) -> Any:
         return json.load(response)
 
 
-def prepared(port: int, key: str) -> str:
+def prepare(port: int, key: str) -> str:
     """The scenario's id, with a stream open for every connection."""
     scenario = ask(port, key, "POST", "/v1/scenarios", scenario_body())["id"]
     for number in range(CONNECTIONS):
@@ -140,7 +149,7 @@ def prepared(port: int, key: str) -> str:
     return str(scenario)
 
 
-def loaded(port: int, key: str, scenario: str, seconds: float, first: int) -> dict[str, Any]:
+def run_load(port: int, key: str, scenario: str, seconds: float, first: int) -> dict[str, Any]:
     arguments = [port, key, scenario, STATES, CONNECTIONS, seconds, first]
     command = [sys.executable, "-m", "benchmarks.load", *map(str, arguments)]
     done = subprocess.run(
@@ -156,13 +165,13 @@ def resident(process: int) -> float:
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def watched(process: int, held: list[float], over: threading.Event) -> None:
+def watch(process: int, held: list[float], over: threading.Event) -> None:
     while not over.wait(0.5):
         held.append(resident(process))
 
 
 def run() -> list[Figure]:
-    from dphmm.books import SCOPES, Store, create_key, problems
+    from dphmm.books import SCOPES, Store, create_key, find_problems
 
     figures = []
     with tempfile.TemporaryDirectory(dir=ROOT) as folder:
@@ -173,23 +182,23 @@ def run() -> list[Figure]:
         key = create_key(store, "bench", SCOPES)
         store.close()
         with running(url, 0) as (port, process):
-            scenario = prepared(port, key)
-            warm = loaded(port, key, scenario, 1, 1)
-            result = loaded(port, key, scenario, SECONDS, warm["next"])
+            scenario = prepare(port, key)
+            warm = run_load(port, key, scenario, 1, 1)
+            result = run_load(port, key, scenario, SECONDS, warm["next"])
             errors = warm["errors"] + result["errors"]
             held: list[float] = []
             over = threading.Event()
-            watcher = threading.Thread(target=watched, args=(process, held, over))
+            watcher = threading.Thread(target=watch, args=(process, held, over))
             watcher.start()
-            soak = loaded(port, key, scenario, SOAK, result["next"])
+            soak = run_load(port, key, scenario, SOAK, result["next"])
             over.set()
             watcher.join()
             errors += soak["errors"]
         with running(url, TICK) as (port, _):
-            ticked = loaded(port, key, scenario, SECONDS, soak["next"])
+            ticked = run_load(port, key, scenario, SECONDS, soak["next"])
             errors += ticked["errors"]
         store = Store.open(url)
-        sound = len(problems(store))
+        sound = len(find_problems(store))
         store.close()
     third = len(held) // 3
     early, late = max(held[:third]), max(held[-third:])

@@ -18,7 +18,7 @@ from dphmm.errors import require
 from dphmm.release.batch import Batch
 from dphmm.scenario import Scenario
 from tests.spark_cluster import cluster
-from tests.spark_worlds import KEY, city, everything, write_key
+from tests.spark_worlds import KEYED, city, everything, write_key
 
 SIDE = 20
 STEPS = 24
@@ -71,7 +71,7 @@ def local(scenario: Scenario, trips: str, people: int, steps: int) -> tuple[floa
     names = rows["person"].to_numpy()[::steps]
     batch = Batch(
         scenario.model, scenario.plan, epsilon=scenario.settings.epsilon, people=names.tolist(),
-        start=scenario.start, key=KEY, threads=CORES,
+        start=scenario.start, time=0, randomness=KEYED, law=scenario.terms.law, threads=CORES,
     )  # fmt: skip
     began = perf_counter()
     said = [batch.release(now) for now in states]

@@ -84,7 +84,7 @@ def opened(page: Any, address: str, view: dict[str, Any]) -> dict[str, float]:
 def run() -> list[Figure]:
     from playwright.sync_api import sync_playwright
 
-    from dphmm.studio.server import running
+    from dphmm.studio.server import run_in_background
 
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
@@ -98,7 +98,7 @@ def run() -> list[Figure]:
         "world": {"name": "grid", "rows": 70, "columns": 72},
         "policy": {"base": "distance", "radius": "0.3"},
     }
-    with running() as address, sync_playwright() as playwright:
+    with run_in_background() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         page = browser.new_context(viewport={"width": 1360, "height": 820}).new_page()
         page.set_default_timeout(60_000)

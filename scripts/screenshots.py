@@ -14,7 +14,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from dphmm.studio.server import running
+from dphmm.studio.server import run_in_background
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -78,7 +78,7 @@ def main(folder: Path) -> int:
         sys.stderr.write("there is no Chromium; run: make system-packages\n")
         return 2
     folder.mkdir(parents=True, exist_ok=True)
-    with running() as address, sync_playwright() as playwright:
+    with run_in_background() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
         for name, (prepare, options) in PICTURES.items():
             context = browser.new_context(**options)

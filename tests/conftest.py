@@ -105,3 +105,31 @@ def chromium() -> Path:
 def postgres_programs() -> Path:
     """The folder of initdb, postgres and psql; skips where there is none."""
     return present(find_postgres_programs(), "postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server of our own."""
+    from tests.crash.postgres import running_server
+
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new store may be, on each database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    return str(request.getfixturevalue("postgres_server").new_database())
+
+
+@pytest.fixture
+def store(store_url: str):
+    """A new store, which is sound in the end."""
+    from dphmm.books import Store, find_problems
+
+    store = Store.open(store_url)
+    yield store
+    assert find_problems(store) == []
+    store.close()

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dphmm.scenario import Row
-from dphmm.spark.bulk import Partition
-from tests.spark_worlds import KEY, as_batch, city
+from dphmm.spark.partition import Partition
+from tests.spark_worlds import KEYED, as_batch, city
 
 ROWS = 10_000
 
@@ -28,8 +28,8 @@ def batches(states: int, people: int, steps: int) -> Iterator[Any]:
 
 
 def main(side: int, people: int, steps: int) -> None:
-    partition = Partition(city(side), KEY)
-    done = sum(part.num_rows for part in partition.output(batches(side**2, people, steps)))
+    partition = Partition(city(side), KEYED)
+    done = sum(part.num_rows for part in partition.answer(batches(side**2, people, steps)))
     assert done == people * (steps + 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     sys.stdout.write(f"{peak}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,14 +13,18 @@ from threading import Event, Thread
 from typing import Any
 
 import numpy as np
-from dphmm.books.releasing import Releaser
 
 from dphmm import MarkovModel
 from dphmm.books.journal import Journal
+from dphmm.noise.randomness import KeyedRandomness
+from dphmm.release import engine
+from dphmm.release.said import Record
 from dphmm.scenario import Policy, Row, Scenario, Settings, States
 from dphmm.scenario.learning import moves_within
+from dphmm.scenario.releasing import ask_rows
 
 KEY = b"zqkey" + bytes(range(150, 177))
+KEYED = KeyedRandomness(KEY)
 
 
 def city(side: int, labels: Sequence[str] | None = None, **changes: Any) -> Scenario:
@@ -48,9 +53,8 @@ def walks(n_states: int, *, people: int, longest: int, seed: int) -> list[Row]:
 
 def as_batch(
     rows: Sequence[Row],
-    standing: dict[str, Any] | None = None,
+    standings: Sequence[dict[str, Any]] = (),
     labels: Sequence[str] = (),
-    scenario: Scenario | None = None,
 ) -> Any:
     """Rows as an Arrow batch: what Spark hands to a partition, or with labels a table of trips."""
     import pyarrow as pa
@@ -61,27 +65,49 @@ def as_batch(
         )
     columns = {"person": pa.string(), "time": pa.string(), "slot": pa.int64(), "state": pa.int32()}
     cells = [{"person": r.person, "time": r.time, "slot": r.slot, "state": r.state} for r in rows]
-    if standing is not None:
-        rest = {key: value for key, value in standing.items() if key not in (*columns, "table")}
-        assert scenario is not None
-        rest |= {"scenario": scenario.name, "law": scenario.law, "step": standing["step"]}
-        cells.insert(0, {"person": standing["person"], **rest})
-        texts = ("scenario", "law", "spent", "constrained")
-        columns |= dict.fromkeys(texts, pa.string())
-        columns |= dict.fromkeys(("possible", "probabilities", "wide"), pa.binary())
-        columns |= dict.fromkeys(("base", "step", "late", "repeated", "refused"), pa.int64())
+    if standings:
+        columns |= {"standing": pa.binary(), "spent": pa.string()}
+        columns |= {"late": pa.int64(), "repeated": pa.int64()}
+        before = [{n: row[n] for n in ("person", *list(columns)[4:])} for row in standings]
+        cells = sorted([*before, *cells], key=lambda c: (c["person"], c.get("slot", -1)))
     return pa.RecordBatch.from_pylist(cells, schema=pa.schema(list(columns.items())))
 
 
 @contextmanager
-def local_run(scenario: Scenario, rows: Sequence[Row]) -> Iterator[Journal]:
+def local_run(scenario: Scenario, rows: Sequence[Row], client: str = "") -> Iterator[Journal]:
     """The ledger of `dphmm release` for the same rows under the same key."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Journal(Path(folder) / "ledger.jsonl") as journal,
+        Journal(Path(folder) / "ledger.jsonl", scenario.settings.clock.time_of) as journal,
     ):
-        Releaser(scenario, journal, KEY).answer(rows)
+        (answered,) = engine.release(journal, [ask_rows(scenario, [*rows], client)], KEYED)
+        assert not answered.faults
         yield journal
+
+
+def records_in(journal: Journal) -> dict[tuple[str, int], Record]:
+    """Every answer of a ledger, by person and slot."""
+    return {
+        (record.line.person, record.time): record
+        for who in journal.people
+        for record in journal.records(*who)
+    }
+
+
+def same_answers(scenario: Scenario, found: Sequence[Any], journal: Journal) -> bool:
+    """Whether every answer and every price is as the local engine has them, once each."""
+    expected = records_in(journal)
+    assert len(found) == len(expected)
+    for record in found:
+        here = expected[record["person"], record["slot"]]
+        assert tuple(json.loads(record["lattice"])) == here.lattice
+        assert record["time"] == str(scenario.settings.clock.time_of(here.time))
+        assert record["constrained"] == str(here.constrained)
+        if not isinstance(record, dict):  # what is the same in every row is Spark's to add
+            assert (record["client"], record["query"]) == (here.line.client, here.line.query)
+            assert record["law"] == here.law
+            assert Fraction(record["epsilon"]) == here.epsilon
+    return True
 
 
 def write_key(path: Path) -> str:
@@ -114,10 +140,12 @@ class everything:  # noqa: N801 - reads as a word
 
         def watch() -> None:
             while not over.wait(0.005):
-                for path in folder.rglob("*"):
-                    with suppress(OSError):
-                        if path.is_file():
-                            os.link(path, into / f"{path.stat().st_ino} {path.name}")
+                # Spark may remove a folder while it is looked through.
+                with suppress(FileNotFoundError):
+                    for path in folder.rglob("*"):
+                        with suppress(OSError):
+                            if path.is_file():
+                                os.link(path, into / f"{path.stat().st_ino} {path.name}")
 
         thread = Thread(target=watch)
         thread.start()

@@ -420,7 +420,7 @@ ZONED = b"time,latitude,longitude\n2020-07-01T12:00:00%b,1,2\n2020-12-01T12:00:0
     ("zones", "time_zone", "message"),
     [
         ((b"", b""), None, "t.csv:2: time must have a zone"),
-        ((b"Z", b""), None, "t.csv:3: time must have a zone, "),
+        ((b"Z", b""), None, "t.csv:3: time must have a zone"),
         ((b"Z", b""), "Europe/Berlin", "t.csv:3: time must have a zone in all rows or in none"),
         ((b"+02:00", b"+01:00"), None, "t.csv:3: time must have one zone in the whole file"),
     ],

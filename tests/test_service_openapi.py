@@ -17,7 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from dphmm.books import SCOPES, Store, create_key, problems
+from dphmm.books import SCOPES, Store, create_key, find_problems
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app
 from tests.crash import paper_scenario
@@ -45,7 +45,7 @@ def place(tmp_path_factory):
         answer = http.post(path + "/releases", json={"time": 1, "state": 4}, headers=headers)
         assert answer.status_code == 200
     yield app, http, keys, ids, store
-    assert problems(store) == []
+    assert find_problems(store) == []
     store.close()
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from dphmm.books import SCOPES, Store, create_key, problems
+from dphmm.books import SCOPES, Store, create_key, find_problems
 from tests.crash import paper_scenario
 from tests.crash.postgres import running_server
 
@@ -125,7 +125,7 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_accepted(tmp_path):
         assert process.wait(PATIENCE) == 0
         assert answers[0][0] == 200
         assert answers[0][1]["lattice"] is not None
-        assert problems(store) == []
+        assert find_problems(store) == []
         store.close()
     assert all(json.loads(line) for line in lines if line.startswith("{"))
     assert key not in "".join(lines)
@@ -170,7 +170,7 @@ def test_two_servers_share_one_postgresql():
         assert len({(*entry[:2], entry[3]) for entry in answered}) == STEPS * len(people)
         assert verified(url) == (
             0,
-            f"sound: {len(people)} people, {STEPS * len(people)} releases\n",
+            f"sound: {len(people)} people, {STEPS * len(people)} answers\n",
         )
 
 
@@ -206,7 +206,7 @@ def soaked(url, releases, seconds=0):
         for thread in threads:
             thread.join()
     store = Store.open(url)
-    assert problems(store) == []
+    assert find_problems(store) == []
     store.close()
     return held
 

@@ -14,7 +14,16 @@ import pytest
 
 from dphmm.scenario import Row
 from tests.spark_cluster import Cluster, cluster, end, python, wait_until
-from tests.spark_worlds import KEY, as_batch, city, everything, local_run, walks, write_key
+from tests.spark_worlds import (
+    KEY,
+    as_batch,
+    city,
+    everything,
+    local_run,
+    records_in,
+    walks,
+    write_key,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -44,7 +53,7 @@ def assert_complete(
 ) -> None:
     """Everybody's answers are there, and nobody has two different ones for one time."""
     with local_run(city(side), rows) as journal:
-        expected = {(p, r.slot): {r.answer} for p in journal.people for r in journal.of(p)}
+        expected = {moment: {said.lattice} for moment, said in records_in(journal).items()}
     assert found == expected
 
 

@@ -14,7 +14,8 @@ from dphmm.cli.release import command as release_command
 from dphmm.cli.store import command
 from dphmm.errors import BudgetError, DataError, NotFoundError, StoreError
 from dphmm.scenario import write_model
-from tests.crash import paper_scenario, world
+from tests.crash import paper_scenario
+from tests.crash.world import release
 
 
 @pytest.fixture
@@ -22,8 +23,8 @@ def path(tmp_path):
     path = str(tmp_path / "streams.db")
     store = Store.open(path)
     for time in (1, 2, 4):
-        store.release(world.rules(), "anna", time, 4)
-    store.release(world.rules(), "bert", 1, 2)
+        release(store, "anna", time, 4)
+    release(store, "bert", 1, 2)
     store.close()
     return path
 
@@ -37,20 +38,20 @@ def run(*arguments, **options):
 
 def test_inspect_counts(path):
     facts = json.loads(run("inspect", path, "--json").output)
-    assert (facts["people"], facts["releases"], facts["ledger"]) == (2, 4, 4)
-    assert "releases     4" in run("inspect", path).output
+    assert (facts["people"], facts["answers"], facts["standings"]) == (2, 4, 2)
+    assert "answers      4" in run("inspect", path).output
 
 
 def test_verify_says_sound_or_why_not(path):
     sound = run("verify", path)
-    assert (sound.return_value, sound.output) == (0, "sound: 2 people, 4 releases\n")
+    assert (sound.return_value, sound.output) == (0, "sound: 2 people, 4 answers\n")
     store = Store.open(path)
     with store.database.transaction() as transaction:
-        transaction.rows("DELETE FROM ledger WHERE time = 4")
+        transaction.rows("DELETE FROM answers WHERE time = 4")
     store.close()
     broken = run("verify", path, "--json")
     assert broken.return_value == 1
-    assert "/anna: the release at time 4 of paper is not in the ledger" in broken.output
+    assert "/anna: the answers cost 2, written as spent is 3" in broken.output
     assert run("verify", path).return_value == 1
 
 
@@ -60,7 +61,7 @@ def test_export_gives_a_person_what_is_kept_about_them(path, tmp_path):
         for line in run("export", path, "--person", "anna").output.split("\n")
         if line
     ]
-    assert [line["kind"] for line in lines] == ["person", "stream", *3 * ["release"]]
+    assert [line["kind"] for line in lines] == ["person", "standing", *3 * ["answer"]]
     assert {line["person"] for line in lines} == {"anna"}
     out = tmp_path / "all.jsonl"
     run("export", path, "-o", str(out))
@@ -105,7 +106,7 @@ TRIPS = "person,time,state\nanna,1,s5\nbert,1,s2\nanna,2,s6\nanna,5,s6\n"
 
 @pytest.fixture
 def scenario(tmp_path):
-    content = paper_scenario.body(paper_scenario.TOML + "[time]\norigin = 0\n")
+    content = paper_scenario.body(paper_scenario.TOML)
     made = MarkovModel(content["transition"])
     (tmp_path / "paper.toml").write_text("limit = 3\n" + content["scenario"])
     (tmp_path / "states.csv").write_text(content["states"])
@@ -114,7 +115,7 @@ def scenario(tmp_path):
     return tmp_path
 
 
-def release(folder, *arguments):
+def release_file(folder, *arguments):
     given = [str(folder / "paper.toml"), str(folder / "trips.csv"), *arguments]
     found = CliRunner().invoke(release_command, given, standalone_mode=False)
     if found.exception is not None:
@@ -124,23 +125,27 @@ def release(folder, *arguments):
 
 def test_a_release_into_a_store_is_said_again_by_the_next_run(scenario):
     url = str(scenario / "streams.db")
-    first = release(scenario, "--store", url)
+    first = release_file(scenario, "--store", url)
     assert len(first.splitlines()) == 5
-    assert release(scenario, "--store", url) == first
-    assert run("verify", url).output == "sound: 2 people, 4 releases\n"
+    assert release_file(scenario, "--store", url) == first
+    assert run("verify", url).output == "sound: 2 people, 4 answers\n"
     (scenario / "trips.csv").write_text("person,time,state\nanna,6,s5\n")
     with pytest.raises(BudgetError, match=r"trips.csv:2: epsilon must stay within the limit"):
-        release(scenario, "--store", url)
+        release_file(scenario, "--store", url)
     (scenario / "trips.csv").write_text("person,time,state\nanna,4,s5\n")
     with pytest.raises(DataError, match=r"trips.csv:2: time must come after"):
-        release(scenario, "--store", url)
-    assert run("verify", url).output == "sound: 2 people, 4 releases\n"
+        release_file(scenario, "--store", url)
+    assert run("verify", url).output == "sound: 2 people, 4 answers\n"
 
 
-def test_a_store_needs_a_clock_with_an_origin(scenario):
-    toml = (scenario / "paper.toml").read_text().replace("origin = 0", "step = 1")
-    (scenario / "paper.toml").write_text(toml)
-    with pytest.raises(DataError, match=r"time\.origin must be given"):
-        release(scenario, "--store", str(scenario / "streams.db"))
+def test_a_run_is_refused_as_a_whole_before_anything_is_spent(scenario):
+    url = str(scenario / "streams.db")
+    (scenario / "trips.csv").write_text(TRIPS + "anna,200005,s6\n")
+    with pytest.raises(DataError, match=r"trips.csv:6: time must be within"):
+        release_file(scenario, "--store", url)
+    assert run("verify", url).output == "sound: 0 people, 0 answers\n"
+
+
+def test_a_store_goes_with_no_ledger(scenario):
     with pytest.raises(click.UsageError, match="--store must not go with --ledger"):
-        release(scenario, "--store", "a", "--ledger", "b")
+        release_file(scenario, "--store", "a", "--ledger", "b")

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.arena import Arena
+from tests.crash.killing import Killing
 from tests.crash.postgres import running_server
 
 SHORT, FULL = 10, 200
 SEED = 7
 
 
-def fight(url, kills, late=False):
-    battle = Arena(url, SEED, late=late).fight(kills)
-    assert battle.kills == kills
-    return battle, battle.violations(url)
+def kill_servers(url, kills, late=False):
+    seen = Killing(url, SEED, late=late).run(kills)
+    assert seen.kills == kills
+    return seen, seen.violations(url)
 
 
 def check(url, kills):
-    battle, violations = fight(url, kills)
+    seen, violations = kill_servers(url, kills)
     assert violations == []
-    assert len(battle.seen) >= kills  # a busy machine answers little between two kills
-    assert battle.retried > 0
+    assert len(seen.answers) >= kills  # a busy machine answers little between two kills
+    assert seen.retried > 0
 
 
 def test_a_killed_server_loses_nothing_on_sqlite(tmp_path):
@@ -36,7 +36,7 @@ def test_a_killed_server_loses_nothing_on_postgresql():
 
 def test_a_commit_after_the_answer_is_caught(tmp_path):
     """The check is no decoration: a store that commits too late fails it."""
-    _, violations = fight(str(tmp_path / "store.db"), SHORT, late=True)
+    _, violations = kill_servers(str(tmp_path / "store.db"), SHORT, late=True)
     assert any("a client saw an answer that is not" in violation for violation in violations)
 
 

@@ -43,9 +43,9 @@ LABELS = ("s1", "s2", "s3", "s4", "s5", "s6")
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    from dphmm.studio.server import running
+    from dphmm.studio.server import run_in_background
 
-    with running() as found:
+    with run_in_background() as found:
         yield found
 
 
@@ -241,7 +241,7 @@ def test_a_policy_drawn_by_hand_is_saved_and_checks_alike(studio: Studio, tmp_pa
     area, rank = studio.stat("area"), studio.stat("rank")
     assert "Nobody" in page.locator("#exposure").inner_text()
     studio.click("Take away", "tab")
-    step = checked(studio.download("#take-scenario"), tmp_path)[1]
+    step = checked(studio.download("#download-scenario"), tmp_path)[1]
     assert step["exposed_before"] == []
     assert (f"{step['volume']:g}", str(step["rank"])) == (area, rank)
     assert step["error"] == shown
@@ -362,17 +362,19 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio) -> None:
     page.locator("#run-walk").click()
     page.wait_for_selector("#ledger-plot .limit-text")
     studio.click("Take away", "tab")
-    assert ElementTree.fromstring(studio.download("#take-plots").read_text()).tag.endswith("svg")
-    assert studio.download("#take-plots-png").read_bytes().startswith(PNG)
-    rows = studio.download("#take-csv").read_text().splitlines()
+    assert ElementTree.fromstring(studio.download("#download-plots").read_text()).tag.endswith(
+        "svg"
+    )
+    assert studio.download("#download-plots-png").read_bytes().startswith(PNG)
+    rows = studio.download("#download-csv").read_text().splitlines()
     assert rows[0].startswith('"run","time","epsilon","spent","temperature","noise level"')
     assert len(rows) == 21
-    drawing = ElementTree.fromstring(studio.download("#take-svg").read_text())
+    drawing = ElementTree.fromstring(studio.download("#download-svg").read_text())
     assert drawing.tag.endswith("svg")
-    assert studio.download("#take-png").read_bytes().startswith(PNG)
-    assert ElementTree.fromstring(studio.download("#take-hull").read_text()).tag.endswith("svg")
-    assert 'category = "category"' in studio.download("#take-toml").read_text()
-    assert page.locator("#take-geojson").is_disabled()
+    assert studio.download("#download-png").read_bytes().startswith(PNG)
+    assert ElementTree.fromstring(studio.download("#download-hull").read_text()).tag.endswith("svg")
+    assert 'category = "category"' in studio.download("#download-toml").read_text()
+    assert page.locator("#download-geojson").is_disabled()
 
 
 def test_a_city_walk_is_exported_as_geojson(studio: Studio) -> None:
@@ -386,7 +388,7 @@ def test_a_city_walk_is_exported_as_geojson(studio: Studio) -> None:
     page.locator("#run-walk").click()
     page.wait_for_selector("#ledger-plot .limit-text")
     studio.click("Take away", "tab")
-    collection = json.loads(studio.download("#take-geojson").read_text())
+    collection = json.loads(studio.download("#download-geojson").read_text())
     longitude, latitude = collection["features"][0]["geometry"]["coordinates"]
     assert len(collection["features"]) == 20
     assert abs(longitude - 11) < 1
@@ -399,7 +401,7 @@ def test_a_link_restores_the_view(studio: Studio) -> None:
     expose_s3(studio)
     page.locator("#colour").select_option("degree")
     studio.click("Take away", "tab")
-    page.locator("#take-link").click()
+    page.locator("#download-link").click()
     link = page.locator("#link")
     sync_api.expect(link).to_have_value(re.compile("#v1"))
     other = studio.context.new_page()

@@ -16,6 +16,8 @@ start = "s1"
 columns = ["temperature", "noise"]
 [policy]
 category = "kind"
+[time]
+origin = 0
 """
 
 

@@ -1,9 +1,15 @@
-"""The paper's running example as rules of a store."""
+"""The paper's running example, asked one row at a time through a book."""
 
 from __future__ import annotations
 
-from dphmm import MarkovModel, Plan, PolicyGraph, Query, Stream
-from dphmm.books import Rules
+import numpy as np
+
+from dphmm import MarkovModel, Plan, PolicyGraph, Query
+from dphmm.chain.belief import Belief
+from dphmm.geometry.exact import as_epsilon
+from dphmm.release import engine
+from dphmm.release.engine import Ask
+from dphmm.release.terms import Terms
 from tests import paper
 
 MODEL = MarkovModel(paper.TRANSITION)
@@ -12,19 +18,37 @@ POLICY = PolicyGraph.by_category(paper.CATEGORIES)
 PLAN = Plan(POLICY, QUERY)
 
 
-def rules(scenario="paper", epsilon=1, limit=None, key=None, model=MODEL, plan=PLAN):
-    def begin(person):
-        return Stream(
-            model,
-            plan.policy,
-            plan.query,
-            epsilon=epsilon,
-            start=0,
-            limit=limit,
-            person=person,
-            scenario=scenario,
-            key=key,
-            plan=plan,
-        )
+def terms(query="state", epsilon=1, limit=None, model=MODEL, plan=PLAN, origin=0):
+    if query != plan.query.name:
+        plan = plan.replace(query=Query(paper.VALUES, name=query))
+    limit = None if limit is None else as_epsilon(limit)
+    start = Belief.certain(0, model.n_states)
+    return Terms(model, plan, start, as_epsilon(epsilon), limit, origin)
 
-    return Rules(scenario, plan.query, begin)
+
+PAPER = terms()
+
+
+def ask(person, time, state, given=PAPER, epsilon=None, client="", create=True):
+    prices = None if epsilon is None else [as_epsilon(epsilon)]
+    times, states = np.array([time]), np.array([state])
+    return Ask(given, [person], times, states, prices, client, create)
+
+
+def release(book, person, time, state, given=PAPER, randomness=None, **options):
+    """The answer, or its refusal raised, and whether it had been given before."""
+    asked = ask(person, time, state, given, **options)
+    (answered,) = engine.release(book, [asked], randomness)
+    return answered.release(0), answered.repeated > 0
+
+
+def same(first, second):
+    return (
+        first.time == second.time
+        and first.lattice.tolist() == second.lattice.tolist()
+        and first.answer.tolist() == second.answer.tolist()
+        and first.estimate.tolist() == second.estimate.tolist()
+        and first.epsilon == second.epsilon
+        and first.statement == second.statement
+        and first.private == second.private
+    )

@@ -128,11 +128,11 @@ def _person_lines(transaction: Transaction, row: Row) -> Iterator[str]:
     ):
         yield _line("standing", client, name, {"query": query, "slot": time, "law": law})
     names = (
-        *("slot", "query", "law", "lattice", "estimate", "epsilon", "constrained"),
-        "statement",
+        *("slot", "query", "law", "lattice", "spacing", "estimate", "epsilon"),
+        *("constrained", "statement"),
     )
     for cells in transaction.rows(
-        "SELECT time, query, law, lattice, estimate, epsilon, constrained, statement "
+        "SELECT time, query, law, lattice, spacing, estimate, epsilon, constrained, statement "
         "FROM answers WHERE person = ? ORDER BY number",
         (number,),
     ):

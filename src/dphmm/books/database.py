@@ -1,4 +1,4 @@
-"""Transactions on SQLite or PostgreSQL behind one door, and their errors as sentences."""
+"""Transactions on SQLite or PostgreSQL in one way, and their errors as sentences."""
 
 from __future__ import annotations
 

@@ -40,6 +40,9 @@ HEAD = b'{"format": "dphmm ledger 2"}\n'
 OFTEN = 256
 """Answers of a person after which their standing is written again."""
 
+HELD = 2**24
+"""States of all standings that are held in memory, about 128 MB; more are put down."""
+
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -57,6 +60,8 @@ class Journal(MemoryBook):
         self._time_of = time_of
         self._written: dict[Line, int] = {}
         """How many answers each line had when its standing was written."""
+        self._on_disk: dict[Line, tuple[int, int]] = {}
+        """Where the latest standing of each line begins in the file, and how long it is."""
         self._file = self._open()
         try:
             self._read()
@@ -83,20 +88,22 @@ class Journal(MemoryBook):
                 or len(self._records.get(standing.line, ())) + counts.get(standing.line, 0)
                 >= self._written[standing.line] + OFTEN
             ]
-            self._append([*lines, *map(_standing_line, due)])
+            self._append(lines, due)
             for record in new:
                 self._keep(record)
             self._stand(standings)
             for standing in due:
                 self._written[standing.line] = len(self._records.get(standing.line, ()))
+            if standings and len(self._standings) * standings[0].belief.n_states > HELD:
+                self._put_down()
 
     def adopt(self, standing: Standing) -> None:
         """See `MemoryBook`; the file says that it happened."""
         with self._guard:
-            before = self._standings.get(standing.line)
+            before = self._find_standing(standing.line)
             was = None if before is None else before.law.hex()
             facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
-            self._append([_line("adopted", facts), _standing_line(standing)])
+            self._append([_line("adopted", facts)], [standing])
             super().adopt(standing)
             self._written[standing.line] = len(self._records.get(standing.line, ()))
 
@@ -110,14 +117,31 @@ class Journal(MemoryBook):
         if self._file.closed:
             return
         try:
-            behind = [
-                standing
-                for line, standing in self._standings.items()
-                if len(self._records.get(line, ())) > self._written.get(line, 0)
-            ]
-            self._append([_standing_line(standing) for standing in behind])
+            self._put_down()
         finally:
             self._file.close()
+
+    def lines(self) -> list[Line]:
+        """See `MemoryBook`."""
+        return sorted({*self._standings, *self._on_disk})
+
+    def _put_down(self) -> None:
+        """Write where everybody stands, and hold it in memory no longer."""
+        behind = [
+            standing
+            for line, standing in self._standings.items()
+            if len(self._records.get(line, ())) > self._written.get(line, 0)
+        ]
+        self._append([], behind)
+        for standing in behind:
+            self._written[standing.line] = len(self._records.get(standing.line, ()))
+        self._standings.clear()
+
+    def _find_standing(self, line: Line) -> Standing | None:
+        if line in self._standings or line not in self._on_disk:
+            return self._standings.get(line)
+        start, size = self._on_disk[line]
+        return _standing(json.loads(os.pread(self._file.fileno(), size, start)))
 
     def __enter__(self) -> Journal:
         return self
@@ -142,15 +166,18 @@ class Journal(MemoryBook):
             "estimate": record.estimate,
             "statement": record.statement,
         }
+        if record.spacing != 1:
+            facts["spacing"] = as_text(record.spacing)
         if not record.private:
             facts["private"] = False
         return _line("answer", facts)
 
-    def _append(self, lines: Sequence[bytes]) -> None:
+    def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
         """Write lines and wait until they are on disk; all of them are there, or an error."""
-        if not lines:
+        stood = [_standing_line(standing) for standing in standings]
+        content = b"".join([*lines, *stood])
+        if not content:
             return
-        content = b"".join(lines)
         try:
             self._file.write(content)
             self._file.flush()
@@ -159,6 +186,10 @@ class Journal(MemoryBook):
             self._shorten()
             fault.filename = fault.filename or str(self.path)
             raise
+        place = self._size + sum(map(len, lines))
+        for standing, line in zip(standings, stood, strict=True):
+            self._on_disk[standing.line] = (place, len(line))
+            place += len(line)
         self._size += len(content)
 
     def _open(self) -> BinaryIO:
@@ -187,9 +218,11 @@ class Journal(MemoryBook):
             raise DataError(
                 f"{self.path}:1: ledger must be one that this dphmm wrote, got another file"
             )
+        place = len(HEAD)
         for number, line in enumerate(lines[1:], start=2):
             try:
-                self._take(json.loads(line))
+                self._take(json.loads(line), place, len(line))
+                place += len(line)
             except (DataError, ValueError, KeyError, TypeError, ArithmeticError, zlib.error):
                 raise DataError(f"{self.path}:{number}: line must be a ledger's record") from None
         self._size = end
@@ -199,14 +232,15 @@ class Journal(MemoryBook):
             self._append([HEAD])
             sync_folder(self.path.absolute().parent)
 
-    def _take(self, facts: dict[str, Any]) -> None:
+    def _take(self, facts: dict[str, Any], place: int, size: int) -> None:
         kind = facts.pop("kind")
         if kind == "answer":
             self._keep(_record(facts))
         elif kind == "standing":
-            data = zlib.decompress(base64.b64decode(facts["standing"], validate=True))
-            standing = Standing.from_bytes(data)
+            standing = _standing(facts)
             self._stand([standing])
+            self._standings.clear()
+            self._on_disk[standing.line] = (place, size)
             self._written[standing.line] = len(self._records.get(standing.line, ()))
         elif kind == "key":
             super().use_key(KeyInUse(**facts))
@@ -233,6 +267,11 @@ def _standing_line(standing: Standing) -> bytes:
     return _line("standing", _facts(standing.line) | {"slot": standing.time, "standing": data})
 
 
+def _standing(facts: dict[str, Any]) -> Standing:
+    data = zlib.decompress(base64.b64decode(facts["standing"], validate=True))
+    return Standing.from_bytes(data)
+
+
 def _record(facts: dict[str, Any]) -> Record:
     constrained = facts["constrained"]
     return Record(
@@ -245,4 +284,5 @@ def _record(facts: dict[str, Any]) -> Record:
         estimate=tuple(float(number) for number in facts["estimate"]),
         statement=facts["statement"],
         private=facts.get("private", True),
+        spacing=Fraction(facts.get("spacing", 1)),
     )

@@ -64,7 +64,7 @@ class MemoryBook:
 
     def _place(self, line: Line) -> Place:
         person, said = line[:2], self._records.get(line, {})
-        standing = self._standings.get(line)
+        standing = self._find_standing(line)
         latest = None if standing is None else standing.time
         if said:
             latest = max(next(reversed(said)), latest or next(reversed(said)))
@@ -77,6 +77,9 @@ class MemoryBook:
             known=person in self._spent,
             version=self._versions.get(person, 0),
         )
+
+    def _find_standing(self, line: Line) -> Standing | None:
+        return self._standings.get(line)
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`."""
@@ -119,7 +122,7 @@ class MemoryBook:
         self._records.setdefault(record.line, {})[record.time] = record
         if person not in self._spent:
             self._spent[person] = Totals([Fraction(0)])
-        self._spent[person].add([0], record.epsilon)
+        self._spent[person].add(0, record.epsilon)
 
     def _stand(self, standings: Sequence[Standing]) -> None:
         for standing in standings:

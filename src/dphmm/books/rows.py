@@ -9,13 +9,24 @@ from fractions import Fraction
 from math import inf
 
 from dphmm.books.database import Row, Transaction
+from dphmm.cost.ledger import Totals
+from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
-__all__ = ["Person", "find_answers", "find_person", "list_answers", "write_answers"]
+__all__ = [
+    "Person",
+    "as_cost",
+    "find_answers",
+    "find_key_in_use",
+    "find_person",
+    "latest_answers",
+    "list_answers",
+    "write",
+]
 
-ANSWER = "time, law, epsilon, constrained, lattice, estimate, statement, private"
+ANSWER = "time, law, epsilon, constrained, lattice, spacing, estimate, statement, private"
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,12 @@ def find_person(
     number, budget, spent, entries, version = row
     limit = None if budget is None else Fraction(budget)
     return Person(number, limit, Fraction(spent), entries, version)
+
+
+def find_key_in_use(transaction: Transaction) -> KeyInUse | None:
+    """The key that the store's noise comes from; None before the first answer."""
+    row = transaction.row("SELECT value FROM facts WHERE name = 'key'")
+    return None if row is None else KeyInUse(**json.loads(row[0]))
 
 
 def find_answers(
@@ -90,7 +107,7 @@ def list_answers(
 
 
 def _record(line: Line, row: Row) -> Record:
-    time, law, epsilon, constrained, lattice, estimate, statement, private = row
+    time, law, epsilon, constrained, lattice, spacing, estimate, statement, private = row
     return Record(
         line=line,
         time=time,
@@ -101,6 +118,7 @@ def _record(line: Line, row: Row) -> Record:
         estimate=tuple(json.loads(estimate)),
         statement=statement,
         private=bool(private),
+        spacing=Fraction(spacing),
     )
 
 
@@ -109,41 +127,57 @@ def as_cost(text: str) -> Fraction | float:
     return inf if text == "inf" else Fraction(text)
 
 
-def write_answers(transaction: Transaction, person: Person, records: Sequence[Record]) -> None:
-    """Write answers down; the database refuses a second one for the same moment."""
-    transaction.many(
-        "INSERT INTO answers (person, number, query, time, law, lattice, estimate, epsilon, "
-        "constrained, statement, private) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                person.number,
-                person.entries + place,
-                record.line.query,
-                record.time,
-                record.law,
-                json.dumps(record.lattice),
-                json.dumps(record.estimate),
-                str(record.epsilon),
-                str(record.constrained),
-                record.statement,
-                int(record.private),
-            )
-            for place, record in enumerate(records, start=1)
-        ],
+def latest_answers(transaction: Transaction, person: int) -> dict[str, int]:
+    """The last slot of each question that was answered."""
+    rows = transaction.rows(
+        "SELECT query, max(time) FROM answers WHERE person = ? GROUP BY query", (person,)
     )
+    return dict(map(tuple, rows))
 
 
-def write_standing(transaction: Transaction, person: int, standing: Standing) -> None:
-    """Write down where a line stands."""
-    transaction.rows(
+def write(
+    transaction: Transaction, work: Sequence[tuple[Person, Standing, Sequence[Record]]]
+) -> None:
+    """Write what was said about some people and where they stand now.
+
+    The database refuses a second answer for the same moment.
+    """
+    answers: list[tuple[object, ...]] = []
+    standings, totals = [], []
+    for person, standing, records in work:
+        total = Totals([person.spent])
+        for number, record in enumerate(records, start=person.entries + 1):
+            answers.append((person.number, number, *_cells(record)))
+            total.add(0, record.epsilon)
+        law = standing.law.hex()
+        content = standing.to_bytes()
+        standings.append((person.number, standing.line.query, law, standing.time, content))
+        entries = person.entries + len(records)
+        totals.append((str(total.of(0)), entries, person.version + 1, person.number))
+    transaction.many(
+        "INSERT INTO answers (person, number, query, time, law, lattice, spacing, estimate, "
+        "epsilon, constrained, statement, private) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        answers,
+    )
+    transaction.many(
         "INSERT INTO standings (person, query, law, time, content) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (person, query) DO UPDATE SET "
         "law = excluded.law, time = excluded.time, content = excluded.content",
-        (
-            person,
-            standing.line.query,
-            standing.law.hex(),
-            standing.time,
-            standing.to_bytes(),
-        ),
+        standings,
+    )
+    transaction.many("UPDATE people SET spent = ?, entries = ?, version = ? WHERE id = ?", totals)
+
+
+def _cells(record: Record) -> tuple[object, ...]:
+    return (
+        record.line.query,
+        record.time,
+        record.law,
+        json.dumps(record.lattice),
+        str(record.spacing),
+        json.dumps(record.estimate),
+        str(record.epsilon),
+        str(record.constrained),
+        record.statement,
+        int(record.private),
     )

@@ -46,6 +46,7 @@ CREATE TABLE answers (
     time WHOLE NOT NULL,
     law TEXT NOT NULL,
     lattice TEXT NOT NULL,
+    spacing TEXT NOT NULL,
     estimate TEXT NOT NULL,
     epsilon TEXT NOT NULL,
     constrained TEXT NOT NULL,
@@ -64,7 +65,8 @@ CREATE TABLE tombstones (
     person TEXT PRIMARY KEY,
     spent TEXT NOT NULL,
     budget TEXT,
-    times TEXT NOT NULL
+    times TEXT NOT NULL,
+    version WHOLE NOT NULL
 );
 CREATE TABLE keys (
     digest TEXT PRIMARY KEY,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from typing import TypeAlias
 
 from cachetools import LRUCache
 
@@ -21,13 +20,14 @@ from dphmm.books.rows import (
     Person,
     as_cost,
     find_answers,
+    find_key_in_use,
     find_person,
+    latest_answers,
     list_answers,
-    write_answers,
-    write_standing,
+    write,
 )
 from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
-from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.ledger import Entry, Ledger
 from dphmm.errors import ArgumentError, DataError, MovedError, NotFoundError, StoreError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.release.admission import Place
@@ -41,9 +41,6 @@ __all__ = ["Store"]
 
 REMEMBERED_STATES = 2**22
 """Standings are kept in memory up to this many states in all, about 32 MB."""
-
-_Known: TypeAlias = tuple[int, str, int]
-"""A person's number, a query and a version: together they name one standing for good."""
 
 
 class Store:
@@ -65,9 +62,12 @@ class Store:
         self.database = database
         self._secret = secret
         self._guard = Lock()
-        self._standings: LRUCache[_Known, Standing] = LRUCache(
-            REMEMBERED_STATES, getsizeof=lambda standing: standing.belief.n_states
+        self._key: KeyInUse | None = None
+        """As it was when it was last read; None before there is one."""
+        self._standings: LRUCache[tuple[int, str], tuple[int, Standing]] = LRUCache(
+            REMEMBERED_STATES, getsizeof=lambda kept: kept[1].belief.n_states
         )
+        """Of a person's number and a query: the person's version and where the line stood then."""
 
     @classmethod
     def open(cls, url: str, *, secret: bytes | None = None, create: bool = True) -> Store:
@@ -97,45 +97,42 @@ class Store:
         if not lines:
             return []
         with self.database.transaction(write=False) as transaction:
-            key = _key(transaction)
-            opens = key.first if key is not None and key.rotated else None
+            self._key = self._key or find_key_in_use(transaction)
+            opens = _first_slot(self._key)
             return [self._place(transaction, line, opens) for line in lines]
 
     def _place(self, transaction: Transaction, line: Line, opens: int | None) -> Place:
         person = find_person(transaction, line.client, line.person)
-        stone = None
-        standing = None
-        if person is None or person.version == 0:
-            stone = self._stone(transaction, line.client, line.person)
-        if person is None:
-            assert stone is not None
-            spent, limit, version = stone.spent, stone.budget, 0
-        else:
-            standing = self._standing(transaction, person, line.query)
-            spent, limit, version = person.spent, person.limit, person.version
+        standing = None if person is None else self._standing(transaction, person, line.query)
         latest = None if standing is None else standing.time
+        found = person
         if standing is None:
-            stone = stone or self._stone(transaction, line.client, line.person)
+            stone = self._stone(transaction, line.client, line.person)
             latest = stone.times.get(line.query)
+            if found is None:
+                found = Person(0, stone.budget, stone.spent, 0, stone.version)
+            else:
+                # A question that only came beside another one has answers and no standing.
+                latest = latest_answers(transaction, found.number).get(line.query, latest)
+        assert found is not None
         return Place(
             standing=standing,
             latest=latest,
             answered=() if person is None else _AnsweredTimes(self, person.number, line.query),
-            spent=spent,
-            limit=limit,
+            spent=found.spent,
+            limit=found.limit,
             opens=opens,
             known=person is not None,
-            version=version,
+            version=found.version,
         )
 
     def _stone(self, transaction: Transaction, client: str, person: str) -> Tombstone:
         return tombstone_of(transaction, tombstone_name(self._secret, client, person))
 
     def _standing(self, transaction: Transaction, person: Person, query: str) -> Standing | None:
-        known = (person.number, query, person.version)
         with self._guard:
-            kept = self._standings.get(known)
-        if kept is not None:
+            version, kept = self._standings.get((person.number, query), (-1, None))
+        if kept is not None and version == person.version:
             return kept
         row = transaction.row(
             "SELECT content FROM standings WHERE person = ? AND query = ?", (person.number, query)
@@ -168,58 +165,41 @@ class Store:
             for record in table.records():
                 said.setdefault(record.line[:2], []).append(record)
         # Everybody locks people in the same order, so that no two servers wait for each other.
-        work = sorted(zip(standings, places, strict=True), key=lambda pair: pair[0].line)
-        kept: dict[_Known, Standing] = {}
+        pairs = sorted(zip(standings, places, strict=True), key=lambda pair: pair[0].line)
         with self.database.transaction() as transaction:
-            moved = []
-            for standing, place in work:
-                person = self._locked(transaction, standing.line)
-                if person.version != place.version:
+            self._key = find_key_in_use(transaction)
+            opens = _first_slot(self._key)
+            moved, work = [], []
+            for standing, place in pairs:
+                person = self._lock(transaction, standing.line)
+                # A rotation between reading and writing shows in the slot that the key opens.
+                if (person.version, opens) != (place.version, place.opens):
                     moved.append(standing.line)
-                elif not moved:
-                    records = said.get(standing.line[:2], [])
-                    version = self._write(transaction, person, standing, records)
-                    kept[person.number, standing.line.query, version] = standing
+                work.append((person, standing, said.pop(standing.line[:2], [])))
             if moved:
                 raise MovedError(moved)
+            write(transaction, work)
         with self._guard:
-            for known, standing in kept.items():
+            for person, standing, _ in work:
                 if standing.belief.n_states <= REMEMBERED_STATES:
-                    self._standings[known] = standing
+                    name = person.number, standing.line.query
+                    self._standings[name] = person.version + 1, standing
 
-    def _locked(self, transaction: Transaction, line: Line) -> Person:
+    def _lock(self, transaction: Transaction, line: Line) -> Person:
         """The person, made if new, locked until the end of the transaction."""
         person = find_person(transaction, line.client, line.person, lock=True)
         if person is None:
             stone = self._stone(transaction, line.client, line.person)
             budget = None if stone.budget is None else str(stone.budget)
+            carried = str(stone.spent)
             transaction.rows(
                 "INSERT INTO people (client, name, budget, carried, spent, entries, version) "
-                "VALUES (?, ?, ?, ?, ?, 0, 0) ON CONFLICT (client, name) DO NOTHING",
-                (line.client, line.person, budget, str(stone.spent), str(stone.spent)),
+                "VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT (client, name) DO NOTHING",
+                (line.client, line.person, budget, carried, carried, stone.version),
             )
             person = find_person(transaction, line.client, line.person, lock=True)
         assert person is not None
         return person
-
-    def _write(
-        self,
-        transaction: Transaction,
-        person: Person,
-        standing: Standing,
-        records: Sequence[Record],
-    ) -> int:
-        write_answers(transaction, person, records)
-        write_standing(transaction, person.number, standing)
-        total = Totals([person.spent])
-        for record in records:
-            total.add([0], record.epsilon)
-        version = person.version + 1
-        transaction.rows(
-            "UPDATE people SET spent = ?, entries = ?, version = ? WHERE id = ?",
-            (str(total.of(0)), person.entries + len(records), version, person.number),
-        )
-        return version
 
     def adopt(self, standing: Standing) -> None:
         """Let a line go on under another law, from where the standing says; it is recorded.
@@ -228,8 +208,10 @@ class Store:
             standing: Where the line stands, under the other law.
         """
         with self.database.transaction() as transaction:
-            person = self._locked(transaction, standing.line)
+            person = self._lock(transaction, standing.line)
             before = self._standing(transaction, person, standing.line.query)
+            if before is not None and before.time != standing.time:
+                raise MovedError([standing.line])
             transaction.rows(
                 "INSERT INTO adoptions (person, query, time, old, new) VALUES (?, ?, ?, ?, ?)",
                 (
@@ -240,12 +222,14 @@ class Store:
                     standing.law.hex(),
                 ),
             )
-            self._write(transaction, person, standing, [])
+            write(transaction, [(person, standing, [])])
 
     def key(self) -> KeyInUse | None:
-        """See `Book`."""
-        with self.database.transaction(write=False) as transaction:
-            return _key(transaction)
+        """See `Book`; read once, and compared with the store's at every commit."""
+        if self._key is None:
+            with self.database.transaction(write=False) as transaction:
+                self._key = find_key_in_use(transaction)
+        return self._key
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`; of two servers that begin at once the first one's key stays."""
@@ -255,6 +239,7 @@ class Store:
                 f"INSERT INTO facts (name, value) VALUES ('key', ?) ON CONFLICT (name) {clause}",
                 (json.dumps(vars(key)),),
             )
+        self._key = None
 
     def latest(self) -> int | None:
         """The last slot that was answered for anybody."""
@@ -276,7 +261,7 @@ class Store:
         limit = None if budget is None else as_epsilon(budget, "budget")
         line = Line(check_client(client), check_name(person, "person"), "")
         with self.database.transaction() as transaction:
-            found = self._locked(transaction, line)
+            found = self._lock(transaction, line)
             if limit is not None and found.limit != limit:
                 if found.limit is not None:
                     raise ArgumentError("budget must stay what it was when it was first set")
@@ -354,19 +339,20 @@ class Store:
                 raise NotFoundError("person must be one of the store, got another")
             hashed = tombstone_name(self._secret, client, person)
             times = dict(tombstone_of(transaction, hashed).times)
-            for query, time in transaction.rows(
+            standings = transaction.rows(
                 "SELECT query, time FROM standings WHERE person = ?", (found.number,)
-            ):
+            )
+            for query, time in (*latest_answers(transaction, found.number).items(), *standings):
                 times[query] = max(time, times.get(query, time))
-            stone = Tombstone(found.spent, found.limit, times)
+            stone = Tombstone(found.spent, found.limit, times, found.version + 1)
             bury(transaction, hashed, stone)
             for table in ("answers", "standings", "adoptions"):
                 transaction.rows(f"DELETE FROM {table} WHERE person = ?", (found.number,))
             transaction.rows("DELETE FROM people WHERE id = ?", (found.number,))
         self.database.forget_erased()
         with self._guard:
-            for known in [known for known in self._standings if known[0] == found.number]:
-                self._standings.pop(known, None)
+            for name in [name for name in self._standings if name[0] == found.number]:
+                self._standings.pop(name, None)
         return stone
 
     def _known(self, transaction: Transaction, client: str, person: str) -> Person:
@@ -374,6 +360,11 @@ class Store:
         if found is None:
             raise NotFoundError("person must be one of the store, got another")
         return found
+
+
+def _first_slot(key: KeyInUse | None) -> int | None:
+    """The first slot that may be answered now, if a rotation has closed earlier ones."""
+    return key.first if key is not None and key.rotated else None
 
 
 class _AnsweredTimes:
@@ -389,8 +380,3 @@ class _AnsweredTimes:
                 (self._person, self._query, time),
             )
         return row is not None
-
-
-def _key(transaction: Transaction) -> KeyInUse | None:
-    row = transaction.row("SELECT value FROM facts WHERE name = 'key'")
-    return None if row is None else KeyInUse(**json.loads(row[0]))

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from dphmm.books import SCOPES, Store, create_key, list_keys
-from dphmm.cli.common import read_key
+from dphmm.cli.common import keyed
 from dphmm.errors import require
+from dphmm.release.book import check_key
 from dphmm.service import ServiceSettings
 
 __all__ = ["command"]
@@ -51,14 +52,15 @@ def command(
     require("fastapi", "service")
     from dphmm.service.server import serve
 
-    noise_key = None if key_file is None else read_key(key_file)
+    randomness = keyed(key_file)
     settings = ServiceSettings(tick=tick / 1000, threads=threads, rate=rate)
     held = Store.open(store)
+    check_key(held, randomness)
     if init is not None and not any(not key.revoked for key in list_keys(held)):
         _write_secret(Path(init), create_key(held, "first", SCOPES))
         click.echo(f"the first key is in {init}", err=True)
     click.echo(f"serving {held.database.name} on http://{host}:{port}", err=True)
-    serve(held, settings, host=host, port=port, noise_key=noise_key)
+    serve(held, settings, host=host, port=port, randomness=randomness)
     return 0
 
 

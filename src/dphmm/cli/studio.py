@@ -7,7 +7,6 @@ import webbrowser
 import click
 
 from dphmm.scenario.scenario import Scenario
-from dphmm.studio.server import serve
 
 __all__ = ["command"]
 
@@ -32,6 +31,7 @@ def command(scenario_file: str | None, port: int, open_page: bool) -> int:
     Example:
       dphmm studio town.toml
     """
+    from dphmm.studio.server import serve
 
     def ready(address: str) -> None:
         click.echo(f"The studio is at {address} (Ctrl+C ends it).")

@@ -43,15 +43,17 @@ class Totals:
         self._infinite = np.zeros(len(spent), dtype=bool)
         for person, already in enumerate(spent):
             if already:
-                self.add([person], already)
+                self.add(person, already)
 
-    def add(self, people: IntArray | list[int], price: Fraction | float) -> None:
-        """Charge some people; an infinite price stays infinite."""
-        if price == inf:
+    def add(self, people: IntArray | list[int] | int, price: Fraction | float) -> None:
+        """Charge somebody or some people; an infinite price stays infinite."""
+        if isinstance(price, Fraction):
+            units = self._scale(price)
+            self._units[people] += units
+        elif price == inf:
             self._infinite[people] = True
-            return
-        units = self._scale(Fraction(price))
-        self._units[people] += units
+        else:
+            self.add(people, Fraction(price))
 
     def of(self, person: int) -> Fraction | float:
         """What a person has spent."""
@@ -68,11 +70,13 @@ class Totals:
 
     def _scale(self, price: Fraction) -> int:
         """A price in units, after making the unit small enough for it."""
-        wanted = lcm(self._denominator, price.denominator)
-        if wanted != self._denominator:
-            self._units *= wanted // self._denominator
-            self._denominator = wanted
-        return int(price * self._denominator)
+        # In plain integers: this runs for every release, and fractions are slow.
+        size = price.denominator
+        if self._denominator % size:
+            finer = lcm(self._denominator, size) // self._denominator
+            self._units *= finer
+            self._denominator *= finer
+        return price.numerator * (self._denominator // size)
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,6 @@ class Ledger:
         self._entries: list[Entry] = []
         self._said: set[tuple[str, int]] = set()
         self._spent = Totals([exact(spent, "spent")])
-        self._constrained = Totals([Fraction(0)])
         self._guard = threading.Lock()
         for entry in entries:
             self._append(entry)
@@ -141,7 +144,10 @@ class Ledger:
     @property
     def constrained(self) -> Fraction | float:
         """The sum over every release for the worst pair of possible states."""
-        return self._constrained.of(0)
+        total = Totals([Fraction(0)])
+        for entry in self._entries:
+            total.add(0, entry.constrained)
+        return total.of(0)
 
     def spent_at(self, time: int) -> Fraction:
         """The sum over the queries answered at one time (Theorem 7.1).
@@ -164,8 +170,10 @@ class Ledger:
         Args:
             epsilon: The price of what is to be said.
         """
+        if self.limit is None:
+            return
         requested = as_epsilon(epsilon)
-        if self.limit is not None and not self._spent.allow(requested, self.limit)[0]:
+        if not self._spent.allow(requested, self.limit)[0]:
             raise BudgetError(
                 spent=self.spent, requested=requested, remaining=self.limit - self.spent
             )
@@ -197,8 +205,7 @@ class Ledger:
             )
         self._said.add(moment)
         self._entries.append(entry)
-        self._spent.add([0], entry.epsilon)
-        self._constrained.add([0], entry.constrained)
+        self._spent.add(0, entry.epsilon)
 
     def __repr__(self) -> str:
         limit = "no limit" if self.limit is None else f"limit {as_text(self.limit)}"

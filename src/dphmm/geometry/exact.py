@@ -35,6 +35,8 @@ def exact(number: Exact, argument: str = "number") -> Fraction:
     >>> exact(0.1), exact("1/3"), exact(Fraction(5))
     (Fraction(1, 10), Fraction(1, 3), Fraction(5, 1))
     """
+    if type(number) is Fraction:
+        return number
     given = number
     if isinstance(number, (float, np.floating)):
         number = repr(float(number))

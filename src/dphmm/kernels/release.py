@@ -2,7 +2,7 @@
 
 The exponential is left to NumPy, whose own loop is faster, so a step is `weigh`, np.exp and
 `settle`. Sums are taken in the order of the states, and every operation is one that
-`kernels.crowd` does for the same person, so that both give the same bits. Integers come as
+`kernels.batch` does for the same person, so that both give the same bits. Integers come as
 floats that hold them exactly: the caller guarantees that facets times differences stay below
 2**53.
 """

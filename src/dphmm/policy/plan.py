@@ -237,10 +237,11 @@ class Plan:
             return latest
         mask = possible_mask(possible, self.query.n_states)
         name = mask.tobytes()
-        step = self._cache.met.get(name)
+        # Threads share a plan, and reading a cache changes it; what two make at once is the same.
+        with self._cache.guard:
+            step = self._cache.met.get(name)
         if step is None:
             step = self._protected(mask)
-            # Threads share a plan; what two of them make at once is the same.
             with self._cache.guard:
                 self._cache.met[name] = step
         self._cache.latest = step
@@ -275,7 +276,8 @@ class Plan:
         if len(self.policy.members):
             return self._with_body(sensitivity_hull(self.query, self.policy, possible))
         name = alive.tobytes()
-        noise = self._cache.noises.get(name)
+        with self._cache.guard:
+            noise = self._cache.noises.get(name)
         if noise is None:
             vectors = self._differences.classes[alive]
             noise = self._with_body(SensitivityHull.from_lattice(vectors, self.query.step))

@@ -104,12 +104,12 @@ def admit(
     opens = latest + 1 if place.opens is None else max(latest + 1, place.opens)
     changed = place.standing is not None and bool(law) and place.standing.law != law
     verdicts = np.zeros(len(times), dtype=np.int64)
-    totals = Totals([place.spent])
-    order = np.argsort(times, kind="stable")
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
-    if not changed and isinstance(prices, Fraction) and _is_plain(times[order], latest, opens):
+    if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
         if least is None or place.spent + len(times) * prices <= least:
             return verdicts
+    totals = Totals([place.spent])
+    order = np.argsort(times, kind="stable")
     taken: dict[int, int] = {}
     for row in order.tolist():
         time = int(times[row])
@@ -129,16 +129,17 @@ def admit(
             verdict = Verdict.OVER
         else:
             latest = time
-            totals.add([0], price)
+            totals.add(0, price)
         verdicts[row] = taken[time] = verdict
     return verdicts
 
 
-def _is_plain(ordered: IntArray, latest: int, opens: int) -> bool:
-    if not len(ordered) or ordered[0] < opens or ordered[-1] > LATEST:
+def _is_plain(times: IntArray, latest: int, opens: int) -> bool:
+    """Whether rows come in order of time, and none is late, far or there twice."""
+    if not len(times) or times[0] < opens or times[-1] > LATEST:
         return False
-    gaps = np.diff(ordered, prepend=latest)
-    return bool(gaps.min() > 0 and gaps.max() <= LONGEST_GAP)
+    near = times[-1] - latest <= LONGEST_GAP
+    return bool(near and (times[1:] > times[:-1]).all())
 
 
 def refusal(

@@ -47,6 +47,9 @@ class Answers:
         self.constrained: list[Fraction | float] = [Fraction(0)] * rows
         self.statements: list[str] = [""] * rows
 
+        self._spacings: dict[int, Fraction] = {}
+        """Of old answers that were given when the lattice had another spacing."""
+
     def __len__(self) -> int:
         return len(self.times)
 
@@ -80,8 +83,18 @@ class Answers:
             self.constrained[row] = other.constrained[source]
             self.statements[row] = other.statements[source]
 
+    def in_units(self) -> FloatArray:
+        """The answers in the units of the query, each as it was when it was given."""
+        answers = self.query.in_units(self.lattice)
+        for row, spacing in self._spacings.items():
+            answers[row] = self.lattice[row].astype(np.float64) * float(spacing)
+        return answers
+
     def put(self, row: int, record: Record) -> None:
         """Write what a book holds into a row."""
+        if record.spacing != self.query.step:
+            self._spacings[row] = record.spacing
+        self.private = self.private and record.private
         self.fill(
             np.array([row]),
             np.array(record.lattice),
@@ -93,11 +106,11 @@ class Answers:
 
     def release(self, row: int) -> Release:
         """One answer as a stream would have given it."""
-        epsilon = self.epsilons[row]
+        epsilon, spacing = self.epsilons[row], self._spacings.get(row, self.query.step)
         assert epsilon is not None
         return Release(
             time=int(self.times[row]),
-            answer=self.query.in_units(self.lattice[row]),
+            answer=self.lattice[row].astype(np.float64) * float(spacing),
             lattice=self.lattice[row],
             estimate=self.estimate[row],
             epsilon=epsilon,
@@ -121,4 +134,5 @@ class Answers:
                     tuple(means[row]),
                     self.statements[row],
                     self.private,
+                    self.query.step,
                 )

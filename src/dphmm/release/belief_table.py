@@ -214,7 +214,7 @@ def _moved(
         scale, epsilon = 1.0 / offsets, float(noise.epsilon)
     incoming = model.incoming
     after, logs = np.empty((2, states, people))
-    kernels.crowd.weigh(
+    kernels.batch.weigh(
         incoming.indptr,
         incoming.indices,
         incoming.data,
@@ -228,5 +228,5 @@ def _moved(
     )
     np.exp(logs, out=logs)
     means = np.empty((lattice.shape[1], people))
-    least = kernels.crowd.settle(after, logs, values, means)
+    least = kernels.batch.settle(after, logs, values, means)
     return after, least, means

@@ -61,7 +61,7 @@ class Book(Protocol):
         """
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
-        """What was said at some slots, all of which were answered.
+        """What was said at some slots, as far as the book holds it.
 
         Args:
             line: About whom, and to which question.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -54,14 +55,14 @@ class Work:
     standing: Standing | None = field(default=None)
     """Where the person stands afterwards."""
 
-    @property
+    @cached_property
     def before(self) -> Standing:
         """Where the person stands before the first row."""
         if self.place.standing is not None:
             return self.place.standing
         return self.terms.begin(self.line.client, self.line.person, int(self.times[0]))
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """How many steps the last row is away."""
         return int(self.times[-1]) - self.before.time
@@ -128,13 +129,12 @@ def _draw_alone(work: Work, source: Randomness) -> None:
     for place, (row, time, state) in enumerate(rows):
         stream.skip(time - stream.time - 1)
         release = stream.release(state, None if work.prices is None else work.prices[place])
-        entry = stream.ledger.entries[-1]
         work.answers.fill(
             np.array([row]),
             release.lattice,
             release.estimate,
             release.epsilon,
-            entry.constrained,
+            stream.said[-1].step.constrained(release.epsilon),
             release.statement,
         )
     work.standing = stream.standing

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.errors import DphmmError, MovedError, NotFoundError
+from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import Place, Verdict, admit, refusal
 from dphmm.release.answers import Answers
@@ -63,7 +63,9 @@ class Answered:
     """What came of an ask, a row each; everything in it may be shown to anybody."""
 
     def __init__(self, ask: Ask, private: bool = True) -> None:
-        lines = [Line(ask.client, person, ask.terms.query) for person in ask.people]
+        query = ask.terms.query
+        named = {person: Line(ask.client, person, query) for person in dict.fromkeys(ask.people)}
+        lines = [named[person] for person in ask.people]
         self.answers = Answers(ask.terms.plan.query, ask.terms.law, lines, ask.times, private)
         self.verdicts = np.zeros(len(lines), dtype=np.int64)
         self.faults: dict[int, DphmmError] = {}
@@ -130,6 +132,7 @@ def release(
             # Nothing was written for anybody; those who did not move are simply asked again.
             if not any(part.line in moved.lines for part in now):
                 raise
+            check_key(book, randomness)
             waiting = [*now, *later]
             continue
         done(sum(len(part.rows) for part in now))
@@ -188,8 +191,10 @@ def _answer(
     if works:
         _bind_key(book, source, min(int(work.times[0]) for work in works))
         book.commit(drawn, [_moved(work) for work in works], [work.place for work in works])
-    for part in parts:
-        _fill(book, answered[part.number], part)
+    _fill(answered, parts)
+    if any(one.repeated for one in answered):
+        for part in parts:
+            _repeat(book, answered[part.number], part)
 
 
 def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
@@ -200,6 +205,8 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
         answered.verdicts[rows] = Verdict.LATE
         answered.faults.update(dict.fromkeys(rows.tolist(), missing))
         return None
+    for row in answered.faults.keys() & set(rows.tolist()) if answered.faults else ():
+        del answered.faults[row]  # of a try that somebody else was faster than
     prices: Fraction | list[Fraction] = terms.epsilon
     if ask.prices is not None:
         prices = [ask.prices[row] for row in rows]
@@ -207,17 +214,17 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
         place, ask.times[rows], prices, limit=terms.limit, origin=terms.origin, law=terms.law
     )
     answered.verdicts[rows] = verdicts
-    new = np.flatnonzero(verdicts == Verdict.NEW)
-    if verdicts.max() > Verdict.REPEATED:
+    kept = rows
+    if verdicts.any():
         requested = Fraction(0)
         for row, verdict in zip(rows.tolist(), verdicts.tolist(), strict=True):
             price = terms.epsilon if ask.prices is None else ask.prices[row]
             requested += price if verdict in (Verdict.NEW, Verdict.OVER) else 0
             if verdict > Verdict.REPEATED:
                 answered.faults[row] = refusal(verdict, place, requested, terms.limit)
-    if not len(new):
+        kept = rows[verdicts == Verdict.NEW]
+    if not len(kept):
         return None
-    kept = rows[new]
     return Work(
         terms=terms,
         line=part.line,
@@ -229,12 +236,23 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
     )
 
 
-def _fill(book: Book, answered: Answered, part: _Part) -> None:
-    """Give every row of a part its answer: a new one, or one that was given before."""
+def _fill(answered: Sequence[Answered], parts: Sequence[_Part]) -> None:
+    """Give the rows that were admitted their answers."""
+    together: dict[tuple[int, int], list[Work]] = {}
+    for part in parts:
+        if part.work is not None:
+            together.setdefault((part.number, id(part.work.answers)), []).append(part.work)
+    for (number, _), works in together.items():
+        drawn = works[0].answers
+        assert drawn is not None
+        rows = np.concatenate([work.rows for work in works])
+        sources = np.concatenate([np.arange(*work.span) for work in works])
+        answered[number].answers.copy(rows, drawn, sources)
+
+
+def _repeat(book: Book, answered: Answered, part: _Part) -> None:
+    """Give every row whose slot was answered that answer again."""
     table, work = answered.answers, part.work
-    if work is not None:
-        assert work.answers is not None
-        table.copy(work.rows, work.answers, np.arange(*work.span))
     again = part.rows[answered.verdicts[part.rows] == Verdict.REPEATED]
     if not len(again):
         return
@@ -244,7 +262,11 @@ def _fill(book: Book, answered: Answered, part: _Part) -> None:
     for row, time in zip(again.tolist(), times, strict=True):
         if time in new:
             table.copy(np.array([row]), table, np.array([new[time]]))
-        else:
+        elif time in found and len(found[time].lattice) != table.query.dimension:
+            answered.faults[row] = ArgumentError(
+                "query must be the one that was answered in this slot, got another of its name"
+            )
+        elif time in found:
             table.put(row, found[time])
 
 

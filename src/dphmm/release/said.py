@@ -79,6 +79,7 @@ class Record:
         estimate: The mean of the posterior, in the units of the query.
         statement: What it does and does not hide.
         private: False when an experiment's generator drew the noise.
+        spacing: The step of the lattice, in the units of the query.
     """
 
     line: Line
@@ -90,13 +91,14 @@ class Record:
     estimate: tuple[float, ...]
     statement: str
     private: bool = True
+    spacing: Fraction = Fraction(1)
 
-    def release(self, query: Query) -> Release:
-        """The record as a stream would have given it."""
+    def release(self) -> Release:
+        """The record as a stream gave it, in the units that it had."""
         lattice = np.array(self.lattice)
         return Release(
             time=self.time,
-            answer=query.in_units(lattice),
+            answer=lattice.astype(np.float64) * float(self.spacing),
             lattice=lattice,
             estimate=np.array(self.estimate),
             epsilon=self.epsilon,

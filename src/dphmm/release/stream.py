@@ -106,6 +106,8 @@ class Stream:
         self._step: Protected | None = None
         self._totals = Totals([Fraction(0), Fraction(0)])
         """Of this line: every epsilon, and the same for the worst pair of possible states."""
+        self._totalled = 0
+        """How many of `said` are in the totals: they are added when somebody asks."""
         self._answered: tuple[str, ...] = ()
         self._plans = {plan.query.name: plan}
         self._lock = threading.RLock()
@@ -156,11 +158,18 @@ class Stream:
     def standing(self) -> Standing:
         """Where the stream stands, to be resumed later or elsewhere."""
         with self._lock:
-            return self._standing(self.time, self.posterior, self._totals, self._answered)
+            return self._standing(self.time, self.posterior, self._answered)
 
     def _standing(
-        self, time: int, belief: Belief, totals: Totals, answered: tuple[str, ...]
+        self, time: int, belief: Belief, answered: tuple[str, ...], *more: Fraction | float
     ) -> Standing:
+        for said in self.said[self._totalled :]:
+            self._totals.add(0, said.epsilon)
+            self._totals.add(1, said.step.constrained(said.epsilon))
+        self._totalled = len(self.said)
+        totals = Totals([self._totals.of(0), self._totals.of(1)])
+        for kind, price in enumerate(more):
+            totals.add(kind, price)
         return Standing(
             line=self.line,
             law=self.law,
@@ -319,7 +328,7 @@ class Stream:
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
         posterior, estimate = self._conditioned(prior, step, price, lattice)
-        cost = step.constrained(price)
+        cost = entry.constrained if entry is not None else Fraction(0)
         now = (*(self._answered if time == self.time else ()), step.query.name)
         release = Release(
             time=time,
@@ -332,14 +341,9 @@ class Stream:
         )
         if entry is not None:
             if self._write is not None:
-                totals = Totals([self._totals.of(0), self._totals.of(1)])
-                totals.add([0], price)
-                totals.add([1], cost)
-                self._write(release, entry, self._standing(time, posterior, totals, now))
+                self._write(release, entry, self._standing(time, posterior, now, price, cost))
             self.ledger.record(entry)
         self.said.append(Said(time, step.query, price, lattice, step))
-        self._totals.add([0], price)
-        self._totals.add([1], cost)
         self._answered = now
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
         return release

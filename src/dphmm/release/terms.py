@@ -31,6 +31,7 @@ class Terms:
         limit: The most that may be spent on a person in all; None for no limit.
         origin: The slot at which the start is known; None for the slot before the first row.
         clock: How time is cut into steps, as a text for the law.
+        threads: How many threads move a batch; by default one for each core.
     """
 
     model: Chain
@@ -40,6 +41,7 @@ class Terms:
     limit: Fraction | None = None
     origin: int | None = None
     clock: str = ""
+    threads: int | None = None
 
     @property
     def query(self) -> str:
@@ -84,4 +86,5 @@ class Terms:
             epsilon=self.epsilon,
             randomness=randomness,
             law=self.law,
+            threads=self.threads,
         )

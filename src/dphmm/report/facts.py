@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import exp
 
 import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.cost import PrivacyStatement
-from dphmm.geometry.exact import as_text
 from dphmm.scenario.released import Track
 
-__all__ = ["TrackFacts", "cannot_learn", "mean_distance"]
+__all__ = ["TrackFacts", "mean_distance"]
 
 
 def mean_distance(values: FloatArray, belief: Belief, point: FloatArray) -> float:
@@ -52,9 +50,8 @@ class TrackFacts:
         By the model: what a reader without the truth can say. The first is the root of the
         mean squared error of the noise.
         """
-        values = self.track.stream.query.values
-        stream = self.track.stream
-        filtered = stream.model.filter(self._observations, start=stream.start, time=stream.began)
+        stream, values = self.track.stream, self.track.stream.query.values
+        filtered = stream.model.filter(stream.observations(), start=stream.start, time=stream.began)
         return np.array(
             [
                 (
@@ -74,30 +71,15 @@ class TrackFacts:
         return self.track.stream.statement()
 
     @property
+    def worst_step(self) -> Fraction | float:
+        """The most that one step cost between two possible states."""
+        return max(said.step.constrained(said.epsilon) for said in self.track.stream.said)
+
+    @property
     def _steps(self) -> list[int]:
         began = self.track.stream.began
         return [release.time - began - 1 for release in self.track.releases]
 
     @cached_property
-    def _observations(self) -> list[FloatArray | None]:
-        return self.track.stream.observations()
-
-    @cached_property
     def _seen(self) -> list[Belief]:
         return self.track.stream.smooth()
-
-
-def cannot_learn(epsilon: Fraction, what: str) -> str:
-    """The promise of one answer about two linked states, with an example in numbers.
-
-    >>> cannot_learn(Fraction(1), "places")
-    'From one answer nobody can tell two linked places apart with confidence: odds of 1 to 1 \
-become at most 2.7 to 1 (epsilon 1), whatever else is known about the person.'
-    """
-    price = float(epsilon)
-    odds = f"{exp(price):.2g}" if price < 12 else f"e^{price:g}"
-    return (
-        f"From one answer nobody can tell two linked {what} apart with confidence: odds of "
-        f"1 to 1 become at most {odds} to 1 (epsilon {as_text(epsilon)}), whatever else is known "
-        f"about the person."
-    )

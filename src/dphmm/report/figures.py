@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
+from typing import TypeAlias
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -19,7 +19,10 @@ from dphmm.policy.protection import degree_of_protection
 from dphmm.report.svg import Curve, Frame, curves, drawing, tag
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["Drawn", "Layer", "legend"]
+__all__ = ["Drawings", "Layer", "count_links", "outline", "sample_links"]
+
+Key: TypeAlias = list[tuple[str, str]]
+"""The kind of a mark and what it means."""
 
 LINKS_SHOWN = 300
 LABELLED = 40
@@ -39,7 +42,7 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Drawings:
     """The drawings of one scenario; `unit` is what a length is measured in, if it is known."""
 
     scenario: Scenario
@@ -101,17 +104,17 @@ class Drawn:
     def map_caption(self) -> str:
         """What the map shows, and whether it shows every link."""
         count = count_links(self.scenario.policy)
-        links = len(sampled_links(self.scenario.policy, LINKS_SHOWN + 1))
+        links = len(sample_links(self.scenario.policy, LINKS_SHOWN + 1))
         part = "the" if links <= LINKS_SHOWN else "some of the"
         return f"The states, and {part} {count} pairs that must look alike."
 
-    def map_legend(self) -> str:
+    def map_key(self) -> Key:
         """What the colours of the map mean."""
         entries = [("link", "linked by the policy")]
         if self.categories is not None:
             _, _, names = self.categories
             entries += [(f"c{k % CATEGORIES}", name) for k, name in enumerate(names[:CATEGORIES])]
-        return legend(entries)
+        return entries
 
     def neighbourhood(self) -> tuple[str, int]:
         """One state and everything it must look like; and how many those are."""
@@ -134,7 +137,7 @@ class Drawn:
         bodies = [(step.hull.l1_ball(), "ball"), (step.body, "body")]
         if step.body != step.hull:
             bodies.append((step.hull, "inner"))
-        rings = [(_ring(body), kind) for body, kind in bodies]
+        rings = [(outline(body), kind) for body, kind in bodies]
         everything = np.concatenate([ring for ring, _ in rings])
         reach = float(np.abs(everything).max()) or 1.0
         frame = Frame.around([[-reach, -reach], [reach, reach]], margin=26)
@@ -145,6 +148,16 @@ class Drawn:
         parts.append(frame.dots(self._differences(), 1.8, "difference"))
         parts += [frame.dots([[0, 0]], 2.5, "origin"), frame.ruler(self.unit)]
         return drawing(parts, frame.height, "Sensitivity hull and l1 ball")
+
+    def hull_key(self, step: Protected) -> Key:
+        """What the shapes around the hull mean."""
+        own = [] if step.body == step.hull else [("inner", "the policy's own hull")]
+        return [
+            ("body", "the noise's body"),
+            ("ball", "l1 ball (Laplace noise)"),
+            *own,
+            ("difference", "differences of linked states"),
+        ]
 
     def protection(self, step: Protected) -> str:
         """The map, coloured by how many states hide each."""
@@ -158,7 +171,7 @@ class Drawn:
         parts += [*self._labels(), self.frame.ruler(self.unit)]
         return drawing(parts, self.frame.height, "Degree of protection of each state")
 
-    def protection_legend(self, step: Protected) -> str:
+    def protection_key(self, step: Protected) -> Key:
         """What the colours of the protection map mean."""
         degrees = self.degrees(step)
         bins = _bins(degrees)
@@ -172,7 +185,7 @@ class Drawn:
             if len(within):
                 low, high = int(within.min()), int(within.max())
                 entries.append((f"r{number}", f"{low}" if low == high else f"{low} to {high}"))
-        return legend(entries)
+        return entries
 
     def degrees(self, step: Protected) -> IntArray:
         """The degree of protection of every state under the noise that is used."""
@@ -223,7 +236,7 @@ class Drawn:
         )
 
     def _links(self) -> str:
-        links = sampled_links(self.scenario.policy, LINKS_SHOWN)
+        links = sample_links(self.scenario.policy, LINKS_SHOWN)
         return self.frame.segments(self.places[links[:, 0]], self.places[links[:, 1]], "link")
 
     def _labels(self) -> list[str]:
@@ -238,7 +251,7 @@ class Drawn:
         ]
 
     def _differences(self) -> FloatArray:
-        links = sampled_links(self.scenario.policy, 12 * LINKS_SHOWN)
+        links = sample_links(self.scenario.policy, 12 * LINKS_SHOWN)
         apart = self.scenario.query.values[links[:, 0]] - self.scenario.query.values[links[:, 1]]
         apart = (
             apart[:, :2] if apart.shape[1] > 1 else np.column_stack([apart, np.zeros(len(apart))])
@@ -246,17 +259,7 @@ class Drawn:
         return np.unique(np.concatenate([apart, -apart]).round(9), axis=0)[:600]
 
 
-def legend(entries: Sequence[tuple[str, str]]) -> str:
-    """A row of samples with their names."""
-    items = "".join(
-        f'<span><svg viewBox="0 0 12 12" class="key"><rect width="12" height="12" rx="2" '
-        f'class="{kind}"/></svg>{escape(name)}</span>'
-        for kind, name in entries
-    )
-    return f'<p class="legend">{items}</p>'
-
-
-def sampled_links(policy: PolicyGraph, most: int) -> IntArray:
+def sample_links(policy: PolicyGraph, most: int) -> IntArray:
     """At most so many edges, the same for everyone, without forming those of large cliques."""
     rng = np.random.default_rng(0)  # which edges are drawn matters to nobody
     rows = [policy.links]
@@ -281,7 +284,7 @@ def count_links(policy: PolicyGraph) -> str:
     return f"{len(policy.edges):,}"
 
 
-def _ring(body: SensitivityHull) -> FloatArray:
+def outline(body: SensitivityHull) -> FloatArray:
     """The corners of a body in order, seen along its first two axes."""
     corners = body.lattice_vertices
     if not len(corners):

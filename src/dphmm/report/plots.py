@@ -13,7 +13,7 @@ from dphmm.evaluate.claims import Curves
 from dphmm.evaluate.experiments import POLICIES
 from dphmm.evaluate.metrics import moving_average
 
-__all__ = ["COLOURS", "LABELS", "performance", "readers", "runtime", "saved"]
+__all__ = ["COLOURS", "LABELS", "performance", "readers", "runtime", "to_bytes"]
 
 LABELS = {
     "distance": "distance policy (G_util)",
@@ -108,7 +108,7 @@ def readers(shares: dict[str, tuple[float, float]], names: tuple[str, ...]) -> A
     return figure
 
 
-def saved(figure: Any, form: str) -> bytes:
+def to_bytes(figure: Any, form: str) -> bytes:
     """The figure as a file's bytes, `svg` or `png`; the same figure gives the same bytes."""
     out = BytesIO()
     metadata = {"Date": None} if form == "svg" else {"Software": None}

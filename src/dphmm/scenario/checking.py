@@ -95,10 +95,17 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
     return Check(scenario.name, guarantee(scenario), tuple(check_steps(scenario, steps)))
 
 
-def possible_steps(scenario: Scenario, steps: int) -> Iterator[tuple[int, np.ndarray, bool]]:
-    """The possible set at each step without releases, up to the one that lasts."""
+def possible_steps(
+    scenario: Scenario, steps: int, first: int = 1
+) -> Iterator[tuple[int, np.ndarray, bool]]:
+    """The possible set at each step without releases, up to the one that lasts.
+
+    With a `first` of 0 the start itself comes before them.
+    """
     belief = scenario.start
     fixed = scenario.model.at(1) is scenario.model
+    if first == 0:
+        yield 0, scenario.plan.to_protect(belief), False
     for time in range(1, steps + 1):
         before = belief.possible
         belief = belief.predict(scenario.model.at(time))

@@ -112,7 +112,7 @@ def answer_rows(
     """The cells of a table of answers: the time of each step, or those given instead."""
     answers, clock = answered.answers, scenario.settings.clock
     count = len(answers)
-    both = np.concatenate([answers.query.in_units(answers.lattice), answers.estimate])
+    both = np.concatenate([answers.in_units(), answers.estimate])
     places = scenario.in_places(both).tolist()
     for row in range(count):
         epsilon = answers.epsilons[row]
@@ -210,6 +210,7 @@ def open_stream(
             stream.skip(standing.time - stream.time)
     else:
         began = terms.origin if time is None else time
+        began = place.latest if began is None else began
         if began is None and randomness is not None and randomness.keyed:
             raise ArgumentError("time must be given for somebody new when noise is keyed, got none")
         began = began or 0

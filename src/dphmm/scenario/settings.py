@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import tomlkit
+
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError
 from dphmm.geometry.exact import as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
@@ -97,62 +99,29 @@ class Settings:
 
     def to_toml(self) -> str:
         """The TOML text that `read` reads back."""
-        lines = [
-            f"name = {_text(self.name)}",
-            f"states = {_text(self.states)}",
-            f"model = {_text(self.model)}",
-            f"epsilon = {_text(as_text(self.epsilon))}",
-        ]
+        file = tomlkit.document()
+        for name in ("name", "states", "model"):
+            file[name] = getattr(self, name)
+        file["epsilon"] = as_text(self.epsilon)
         if self.limit is not None:
-            lines.append(f"limit = {_text(as_text(self.limit))}")
+            file["limit"] = as_text(self.limit)
         if isinstance(self.start, str):
-            lines.append(f"start = {_text(self.start)}")
-        lines += [
-            f"mechanism = {_text(self.mechanism)}",
-            f"shape = {_text(self.shape)}",
-            f"repair = {_text(self.repair or 'none')}",
-            f"full_rank = {str(self.full_rank).lower()}",
-            f"delta = {_text(as_text(self.delta))}",
-            "",
-            "[query]",
-        ]
-        if self.columns:
-            lines.append(f"columns = [{', '.join(map(_text, self.columns))}]")
+            file["start"] = self.start
+        file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
+        file |= {"full_rank": self.full_rank, "delta": as_text(self.delta)}
+        query: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
         if self.query != QUERY_NAME:
-            lines.append(f"name = {_text(self.query)}")
-        lines += [f"step = {_text(as_text(self.step))}", "", "[policy]"]
-        parts = [(part.name, getattr(self.policy, part.name)) for part in fields(Policy)]
-        lines += [
-            f"{name} = {_value(value)}"
-            for name, value in parts
-            if value is not None and value is not False
-        ]
-        lines += ["", "[time]", f"step = {_value(self.clock.step)}"]
-        if self.clock.origin is not None:
-            lines.append(f"origin = {_value(self.clock.origin)}")
-        if self.clock.zone is not None:
-            lines.append(f"zone = {_text(self.clock.zone)}")
-        if self.clock.open:
-            lines.append(f"open = {self.clock.open}")
+            query["name"] = self.query
+        file["query"] = {**query, "step": as_text(self.step)}
+        policy = vars(self.policy) | {
+            "distance": None if self.policy.distance is None else as_text(self.policy.distance)
+        }
+        file["policy"] = {name: rule for name, rule in policy.items() if rule not in (None, False)}
+        time = vars(self.clock) | {"open": self.clock.open or None}
+        file["time"] = {name: value for name, value in time.items() if value is not None}
         if not isinstance(self.start, str):
-            lines += ["", "[start]"]
-            lines += [f"{_text(label)} = {value!r}" for label, value in self.start.items()]
-        return "\n".join(lines) + "\n"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Fraction):
-        return _text(as_text(value))
-    return str(value) if isinstance(value, int) else _text(str(value))
-
-
-def _text(text: str) -> str:
-    """A TOML basic string."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    control = {ord(c): f"\\u{ord(c):04x}" for c in map(chr, (*range(32), 127))}
-    return f'"{escaped.translate(control)}"'
+            file["start"] = dict(self.start)
+        return tomlkit.dumps(file)
 
 
 _KEYS = {

@@ -14,14 +14,16 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dphmm import __version__
-from dphmm.books import Key, Store
+from dphmm.books import Key, Store, find_key
 from dphmm.errors import BudgetError, DphmmError, NotFoundError, StoreError
+from dphmm.noise.randomness import Randomness
+from dphmm.release.book import check_key
 from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
-from dphmm.service.desk import Desk
-from dphmm.service.door import Door
-from dphmm.service.lanes import Lanes, Pool
+from dphmm.service.committing import GroupCommit, Threads
+from dphmm.service.handlers import Handlers, show_release
 from dphmm.service.metrics import Metrics
+from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
 from dphmm.service.settings import ServiceSettings
 
@@ -52,18 +54,19 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    store: Store, settings: ServiceSettings | None = None, noise_key: bytes | None = None
-) -> Door:
+    store: Store, settings: ServiceSettings | None = None, randomness: Randomness | None = None
+) -> Middleware:
     """The service over a store, as an ASGI application; it closes the store at the end."""
+    check_key(store, randomness)
     settings = settings or ServiceSettings()
-    metrics, access, pool = Metrics(), Access(store, settings), Pool(settings)
-    desk = Desk(store, settings, noise_key)
-    lanes = Lanes(store, pool, settings)
+    metrics, access, threads = Metrics(), Access(settings), Threads(settings)
+    handlers = Handlers(store, settings, randomness)
+    commit = GroupCommit(store, threads, settings, randomness)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        pool.close()
+        threads.close()
         store.close()
 
     app = FastAPI(
@@ -76,13 +79,12 @@ def create_app(
     )
     _answer_problems(app, metrics)
 
-    async def known(request: Request) -> Key:
+    async def find_holder(request: Request) -> Key:
         """Whose key it is; asked before the body is read."""
-        header = request.headers.get("authorization")
         address = request.client.host if request.client else ""
-        key = access.remembered(header, address)
+        secret, key = access.identify(request.headers.get("authorization"), address)
         if key is None:
-            key = await pool.run(access.looked_up, header, address)
+            key = access.remember(await threads.run(find_key, store, secret), address)
         return key
 
     stream = "/v1/scenarios/{digest}/people/{person}"
@@ -92,7 +94,7 @@ def create_app(
     @app.get("/health", tags=["operation"], responses={503: {"model": bodies.Problem}})
     async def health() -> dict[str, str]:
         """Whether the service can reach its store."""
-        result: dict[str, str] = await pool.run(desk.health)
+        result: dict[str, str] = await threads.run(handlers.health)
         return result
 
     @app.get("/docs", include_in_schema=False)
@@ -107,76 +109,77 @@ def create_app(
     @route("POST", "/v1/scenarios", bodies.ScenarioSummary, also=201)
     async def add_scenario(body: bodies.NewScenario, client: Managing) -> Response:
         """Keep a scenario; its id is the SHA-256 of its content. 201 if it is new."""
-        summary, new = await pool.run(desk.add_scenario, client, body)
+        summary, new = await threads.run(handlers.add_scenario, client, body)
         return JSONResponse(summary, 201 if new else 200)
 
     @route("GET", "/v1/scenarios", None)
     async def list_scenarios(client: Reading) -> Response:
         """The ids of your scenarios."""
-        return JSONResponse(await pool.run(desk.scenarios, client))
+        return JSONResponse(await threads.run(handlers.scenarios, client))
 
     @route("GET", "/v1/scenarios/{digest}", bodies.ScenarioSummary)
     async def show_scenario(digest: Digest, client: Reading) -> Response:
         """What a scenario is called and what a release costs."""
-        return JSONResponse(await pool.run(desk.scenario, client, digest))
+        return JSONResponse(await threads.run(handlers.scenario, client, digest))
 
     @route("PUT", stream, bodies.StreamSummary)
     async def open_stream(
         digest: Digest, person: Person, client: Releasing, body: bodies.NewStream | None = None
     ) -> Response:
-        """Open a stream for a person, once; opening it again changes nothing."""
+        """Make a person known, once; doing it again changes nothing."""
         given = body or bodies.NewStream()
-        return JSONResponse(await pool.run(desk.begin, client, digest, person, given))
+        return JSONResponse(await threads.run(handlers.begin, client, digest, person, given))
 
     @route("POST", stream + "/releases", bodies.Released)
     async def release(
         digest: Digest, person: Person, body: bodies.NewRelease, client: Releasing
     ) -> Response:
-        """The answer at a time. Asked again, it is the same answer, whatever state is sent."""
-        if desk.has_ready(client, digest):
-            request = desk.request(client, digest, person, body)
+        """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
+        if handlers.has_ready(client, digest):
+            scenario, ask = handlers.ask(client, digest, person, body)
         else:
-            request = await pool.run(desk.request, client, digest, person, body)
-        answer = await lanes.release(request)
-        metrics.answered(answer.release.epsilon, answer.repeated)
-        return JSONResponse(desk.answered(client, digest, answer))
+            scenario, ask = await threads.run(handlers.ask, client, digest, person, body)
+        answered = await commit.release(ask)
+        release, repeated = answered.release(0), answered.repeated > 0
+        metrics.answered(release.epsilon, repeated)
+        return JSONResponse(show_release(scenario, release, repeated))
 
     @route("GET", stream + "/releases", bodies.Releases)
     async def list_releases(
         digest: Digest,
         person: Person,
         client: Reading,
-        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        after: Annotated[str | None, Query(max_length=40, description="A time.")] = None,
     ) -> Response:
         """The answers and estimates after a time."""
-        return JSONResponse(await pool.run(desk.releases, client, digest, person, after))
+        return JSONResponse(await threads.run(handlers.releases, client, digest, person, after))
 
     @route("GET", stream + "/track", bodies.Track)
     async def track(digest: Digest, person: Person, client: Reading) -> Response:
         """The best estimate of every step, given all answers until now."""
-        return JSONResponse(await pool.run(desk.track, client, digest, person))
+        return JSONResponse(await threads.run(handlers.track, client, digest, person))
 
     @route("GET", stream + "/privacy", bodies.Statement)
     async def privacy(digest: Digest, person: Person, client: Reading) -> Response:
-        """What all answers of a stream cost, in words and numbers."""
-        return JSONResponse(await pool.run(desk.privacy, client, digest, person))
+        """What all answers to this question cost, in words and numbers."""
+        return JSONResponse(await threads.run(handlers.privacy, client, digest, person))
 
     @route("GET", "/v1/people", None)
     async def list_people(client: Reading) -> Response:
         """The names of your people."""
-        return JSONResponse(await pool.run(desk.people, client))
+        return JSONResponse(await threads.run(handlers.people, client))
 
     @route("GET", "/v1/people/{person}/ledger", bodies.LedgerPage)
     async def ledger(person: Person, client: Reading) -> Response:
-        """What was spent on a person in all scenarios."""
-        return JSONResponse(await pool.run(desk.ledger, client, person))
+        """What was spent on a person, on every question."""
+        return JSONResponse(await threads.run(handlers.ledger, client, person))
 
     @route("DELETE", "/v1/people/{person}", bodies.Erased)
     async def erase(person: Person, client: Managing) -> Response:
-        """Erase a person; the moments answered and the epsilon spent are kept."""
-        return JSONResponse(await pool.run(desk.erase, client, person))
+        """Erase a person; the slots answered, the epsilon spent and the budget are kept."""
+        return JSONResponse(await threads.run(handlers.erase, client, person))
 
-    return Door(app, settings, metrics, access, known)
+    return Middleware(app, settings, metrics, access, find_holder)
 
 
 def _route(

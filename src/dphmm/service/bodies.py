@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
-
-from dphmm.books.store import LATEST_TIME
 
 PRICE = r"^[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?$"
 Epsilon = Annotated[
     Annotated[StrictStr, Field(pattern=PRICE)] | StrictInt | StrictFloat,
-    Field(description='Exact as text ("0.1", "1/3") or an integer; a float is rounded down.'),
+    Field(description='Exact as text ("0.1", "1/3") or a number, which means what it says.'),
 ]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Time = int | str
 
 
 class Body(BaseModel):
@@ -48,23 +46,29 @@ class ScenarioSummary(Body):
 
 
 class NewStream(Body):
-    """How much may be spent on a person in all scenarios together; it can be set once."""
+    """A person's own limit."""
 
-    budget: Epsilon | None = None
+    budget: Epsilon | None = Field(
+        default=None,
+        description="What may be spent on the person, on every question together; set once.",
+    )
 
 
 class StreamSummary(Body):
-    """Where a stream stands."""
+    """Where a person stands: the last time that was answered or passed."""
 
     person: str
     scenario: str
-    time: int
+    time: Time | None
+    slot: int | None
 
 
 class NewRelease(Body):
     """A true state, to be answered with noise and forgotten."""
 
-    time: StrictInt = Field(ge=1, le=LATEST_TIME, description="The step, counted from 1.")
+    time: StrictInt | Annotated[StrictStr, Field(max_length=40)] = Field(
+        description="As the scenario's trips have it: a whole number, or a date of ISO 8601.",
+    )
     state: StrictInt | StrictStr | list[StrictFloat | StrictInt] = Field(
         description="The number or label of a state, or a pair of coordinates. Secret.",
         json_schema_extra={"writeOnly": True},
@@ -75,7 +79,8 @@ class NewRelease(Body):
 class Released(Body):
     """An answer: every field may be shown to anybody."""
 
-    time: int
+    time: Time = Field(description="When its slot begins.")
+    slot: int = Field(description="The step of the scenario's clock.")
     answer: list[float]
     lattice: list[int]
     estimate: list[float]
@@ -88,18 +93,19 @@ class Releases(Body):
     """Answers in the order of time."""
 
     releases: list[Released]
-    next: int | None = Field(description="Ask for `after` this time to read on.")
+    next: Time | None = Field(description="Ask for `after` this time to read on.")
 
 
 class Track(Body):
     """The estimate at every step given all answers: the smoothed track."""
 
-    times: list[int]
+    times: list[Time]
+    slots: list[int]
     track: list[list[float]]
 
 
 class Statement(Body):
-    """What all releases of a stream cost."""
+    """What all answers to one question cost."""
 
     releases: int
     spent: str
@@ -114,15 +120,14 @@ class Statement(Body):
 class LedgerEntry(Body):
     """One thing that was said."""
 
-    time: int
-    scenario: str
+    slot: int
     query: str
     epsilon: str
     constrained: str
 
 
 class LedgerPage(Body):
-    """What was spent on a person in all scenarios."""
+    """What was spent on a person, on every question."""
 
     person: str
     spent: str
@@ -134,7 +139,7 @@ class Erased(Body):
     """What stays of an erased person."""
 
     spent: str
-    times: dict[str, int]
+    slots: dict[str, int] = Field(description="The last slot of each question.")
 
 
 class Problem(Body):
@@ -145,6 +150,3 @@ class Problem(Body):
     spent: str | None = None
     requested: str | None = None
     remaining: str | None = None
-
-
-Json = dict[str, Any]

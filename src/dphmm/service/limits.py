@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
-__all__ = ["Buckets"]
+from cachetools import LRUCache
+
+__all__ = ["REMEMBERED", "Buckets"]
 
 REMEMBERED = 10_000
+"""Names that are remembered."""
 
 
 class Buckets:
@@ -27,18 +29,16 @@ class Buckets:
         self._rate = rate
         self._most = max(1.0, rate)
         self._clock = clock
-        self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._held: LRUCache[str, tuple[float, float]] = LRUCache(REMEMBERED)
 
     def take(self, name: str) -> bool:
         """Whether there was a token left."""
         if self._rate <= 0:
             return True
         now = self._clock()
-        tokens, before = self._held.pop(name, (self._most, now))
+        tokens, before = self._held.get(name, (self._most, now))
         tokens = min(self._most, tokens + (now - before) * self._rate)
-        self._held[name] = (max(tokens - 1, 0) if tokens >= 1 else tokens, now)
-        if len(self._held) > REMEMBERED:
-            self._held.popitem(last=False)
+        self._held[name] = (tokens - 1 if tokens >= 1 else tokens, now)
         return tokens >= 1
 
     def left(self, name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dphmm.books import Store
 from dphmm.errors import require
+from dphmm.noise.randomness import Randomness
 from dphmm.service.settings import ServiceSettings
 
 __all__ = ["serve"]
@@ -55,7 +56,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    noise_key: bytes | None = None,
+    randomness: Randomness | None = None,
     descriptor: int | None = None,
 ) -> None:
     """Serve until a signal; `descriptor` is a listening socket that somebody else opened."""
@@ -64,7 +65,7 @@ def serve(
     from dphmm.service.app import create_app
 
     log_lines()
-    app = create_app(store, settings, noise_key)
+    app = create_app(store, settings, randomness)
 
     class Server(uvicorn.Server):  # type: ignore[name-defined,misc]
         should_exit: bool

@@ -1,7 +1,7 @@
 """The same release and learning on Apache Spark, for what one machine cannot hold.
 
 Answers and ledgers equal the local engine's under the same key: a person's rows meet in one
-partition, in order of time, and noise is a function of the key and of the question, so that a
+partition, in order of time, and noise is a function of the key and of the moment, so that a
 task that Spark runs twice says the same thing twice.
 """
 

@@ -16,7 +16,7 @@ from dphmm.geometry.exact import Exact
 from dphmm.scenario import learning
 from dphmm.scenario.models import LearnedModel
 from dphmm.spark.sessions import check_encrypted, plain_faults
-from dphmm.spark.tables import located
+from dphmm.spark.tables import locate_rows
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 
@@ -81,7 +81,7 @@ def _counts(
 ) -> list[sparse.csr_array]:
     functions = require("pyspark.sql.functions", "spark")
     check_encrypted(table.sparkSession)
-    rows = located(table, states, clock, columns=columns, name=name)
+    rows = locate_rows(table, states, clock, columns=columns, name=name)
     ordered = rows.repartition("person").sortWithinPartitions("person", "slot", "time", "state")
     parts = ordered.mapInArrow(partial(_moves, slots=slots, bounds=bounds), COUNTS)
     sums = parts.groupBy("turn", "source", "target").agg(functions.sum("moves").alias("moves"))
@@ -105,8 +105,8 @@ def _moves(
 ) -> Iterator[pa.RecordBatch]:
     """The counts of a sorted partition, a batch at a time."""
     steps = _steps(batches)
-    for moves in steps if bounds is None else _bounded(steps, bounds):
-        yield _summed(moves, slots)
+    for moves in steps if bounds is None else _bound(steps, bounds):
+        yield _sum(moves, slots)
 
 
 def _steps(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[IntArray, learning.Moves]]:
@@ -145,7 +145,7 @@ def _numbers(names: pa.Array) -> IntArray:
     return np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
 
 
-def _bounded(
+def _bound(
     steps: Iterable[tuple[IntArray, learning.Moves]], bounds: learning.Bounds
 ) -> Iterator[tuple[IntArray, learning.Moves]]:
     """The moves that count, once a person's are all there: the rule sees one whole person."""
@@ -165,7 +165,7 @@ def _bounded(
         yield np.zeros(0, dtype=np.int64), bounds.cut(learning.Moves.joined(waiting))
 
 
-def _summed(step: tuple[IntArray, learning.Moves], slots: int) -> pa.RecordBatch:
+def _sum(step: tuple[IntArray, learning.Moves], slots: int) -> pa.RecordBatch:
     pa = require("pyarrow", "spark")
     moves = step[1]
     cells = np.stack([moves.slots % slots, moves.sources, moves.targets])

@@ -24,7 +24,7 @@ from dphmm.errors import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_encrypted", "plain_faults", "session"]
+__all__ = ["check_encrypted", "exact_faults", "plain_faults", "session"]
 
 ENCRYPTED = {
     "spark.authenticate": "true",
@@ -108,9 +108,15 @@ _OURS = re.compile(r"dphmm\.errors\.(\w+): (.*)")
 _OVER = re.compile(r"spent=(\S+) requested=(\S+) remaining=(\S+)")
 
 
-def over_budget(spent: Fraction, requested: Fraction, remaining: Fraction) -> ArgumentError:
-    """A budget error in words that survive the way from a worker to the driver."""
-    return ArgumentError(f"spent={spent} requested={requested} remaining={remaining}")
+@contextmanager
+def exact_faults() -> Iterator[None]:
+    """Put a budget error's numbers into words, which survive the way from worker to driver."""
+    try:
+        yield
+    except BudgetError as fault:
+        raise ArgumentError(
+            f"spent={fault.spent} requested={fault.requested} remaining={fault.remaining}"
+        ) from None
 
 
 @contextmanager

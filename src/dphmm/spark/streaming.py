@@ -8,28 +8,35 @@ behind hold the same answers as those that count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.books.releasing import LONGEST_GAP
-from dphmm.errors import DataError, require
+from dphmm.errors import require
+from dphmm.noise.randomness import KeyedRandomness
+from dphmm.release import engine
+from dphmm.release.admission import Verdict
+from dphmm.release.engine import Ask
+from dphmm.release.terms import Terms
 from dphmm.scenario.scenario import Scenario
-from dphmm.spark.people import Rows, Standing, dropped, release_alone, renewed
-from dphmm.spark.records import STANDING_SCHEMA, Tables, packed, unpacked
-from dphmm.spark.rules import Rules
+from dphmm.spark.folder import FolderBook, Person, Tables
 from dphmm.spark.sessions import check_encrypted
-from dphmm.spark.tables import located
+from dphmm.spark.tables import locate_rows
+from dphmm.spark.workers import Setup, terms_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
+    from dphmm.release.answers import Answers
+
 __all__ = ["release_stream"]
+
+STATE = "key string, standing binary, late bigint, repeated bigint, refused bigint"
+"""What the state store keeps of a person; the last three count rows that got no answer."""
 
 
 def release_stream(
@@ -39,6 +46,7 @@ def release_stream(
     *,
     checkpoint: str,
     key_file: str,
+    client: str = "",
     columns: Mapping[str, str] | None = None,
     person: str | None = None,
     trigger: Mapping[str, Any] | None = None,
@@ -53,14 +61,13 @@ def release_stream(
     check_encrypted(spark)
     functions = require("pyspark.sql.functions", "spark")
     types = require("pyspark.sql.pandas.types", "spark")
-    rows = located(
+    rows = locate_rows(
         trips, scenario.states, scenario.settings.clock, columns=columns, person=person,
         name="stream",
     )  # fmt: skip
-    tables = Tables(scenario)
-    teller = Teller(Rules.carried(scenario, key_file))
+    tables = Tables(scenario, client)
     said = rows.groupBy("person").transformWithStateInPandas(
-        teller,
+        Processor(Setup.carry(scenario, key_file, client)),
         types.from_arrow_schema(tables.said),
         outputMode="Append",
         timeMode="None",
@@ -71,42 +78,40 @@ def release_stream(
     return writer.trigger(**(trigger or {"processingTime": "10 seconds"})).start()
 
 
-class Teller:
+class Processor:
     """What Spark calls for each person of a micro-batch; it is a `StatefulProcessor`."""
 
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
 
     def init(self, handle: Any) -> None:
         """Open the state; Spark does so on the driver too, which may have no key."""
-        self._state = handle.getValueState("standing", f"law string, {STANDING_SCHEMA}")
+        self._state = handle.getValueState("standing", STATE)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self, key: tuple[str], rows: Iterable[pd.DataFrame], timer_values: Any
     ) -> Iterator[pd.DataFrame]:
         """Answer a person's new rows and write down where they stand."""
-        known = self._known(key[0], self._state.get() if self._state.exists() else None)
-        standing, answered, unanswered = told(
-            self._scenario, self._key, known, _ordered(key[0], rows)
-        )
-        self._state.update((self._scenario.law, *packed(standing)))
+        held = self._state.get() if self._state.exists() else None
+        ask = ask_in_order(self._terms, self._setup.client, key[0], rows)
+        kept, answers, unanswered = answer(self._randomness, held, ask)
+        self._state.update(kept)
         if len(unanswered):
-            left = self._tables.dropped(key[0], unanswered.times, unanswered.slots)
-            yield self._pandas(left)
-        if answered is not None:
-            yield self._pandas(self._tables.answers(answered))
+            yield self._to_pandas(self._tables.dropped(key[0], unanswered))
+        for some in answers:
+            yield self._to_pandas(self._tables.answers(some))
 
     @cached_property
-    def _scenario(self) -> Scenario:
-        return self._rules.scenario()
+    def _terms(self) -> Terms:
+        return terms_of(self._setup.scenario())
 
     @cached_property
-    def _key(self) -> bytes:
-        return self._rules.key()
+    def _randomness(self) -> KeyedRandomness:
+        return self._setup.randomness()
 
     @cached_property
     def _tables(self) -> Tables:
-        return Tables(self._scenario)
+        return Tables(self._setup.scenario())
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self, key: Any, timer_values: Any, expired: Any
@@ -122,59 +127,39 @@ class Teller:
     def close(self) -> None:
         """Nothing is open."""
 
-    def _known(self, person: str, cells: tuple[Any, ...] | None) -> Standing | None:
-        if cells is None:
-            return None
-        law, *rest = cells
-        if law != self._scenario.law:
-            raise DataError(
-                "checkpoint must be of this scenario as it is now, got that of another form of it"
-            )
-        return unpacked(person, rest, len(self._scenario.states))
-
-    def _pandas(self, batch: Any) -> pd.DataFrame:
+    def _to_pandas(self, batch: Any) -> pd.DataFrame:
         return batch.select(self._tables.said.names).to_pandas()
 
 
-def told(
-    scenario: Scenario, key: bytes, standing: Standing | None, rows: Rows
-) -> tuple[Standing, Any, Rows]:
-    """Where a person stands now, their answers if any, and the rows that got none."""
-    new, fresh = renewed(scenario, standing, rows)
-    before = standing or replace(new, late=0, repeated=0)
-    late, repeated = dropped(before, rows.slots)
-    allowed = _allowed(scenario, new, fresh.slots)
-    refused = np.setdiff1d(np.arange(len(fresh)), allowed)
-    unanswered = Rows.joined([rows.at(np.flatnonzero(late | repeated)), fresh.at(refused)])
-    new = replace(new, refused=new.refused + len(refused))
-    if not len(allowed):
-        return new, None, unanswered
-    moved, answers = release_alone(scenario, key, new, fresh.at(allowed))
-    return moved, answers, unanswered
+def answer(
+    randomness: KeyedRandomness, held: tuple[Any, ...] | None, ask: Ask
+) -> tuple[tuple[Any, ...], list[Answers], IntArray]:
+    """What to keep of a person, the answers to their rows, and the slots that got none.
+
+    A changed scenario is refused: dropping everybody's rows would lose them.
+    """
+    used, data, *counts = held or (None, None, 0, 0, 0)
+    name, book = ask.people[0], FolderBook(used)
+    if data is not None:
+        book.people[name] = Person(bytes(data))
+    (answered,) = engine.release(book, [ask], randomness)
+    verdicts = answered.verdicts
+    for row in np.flatnonzero(verdicts == Verdict.CHANGED)[:1].tolist():
+        raise answered.faults[row]
+    person = book.people.setdefault(name, Person())
+    if person.find_standing() is None:
+        person.move(ask.terms.begin(ask.client, name, int(ask.times[0])))
+    kinds = (verdicts == Verdict.LATE, verdicts == Verdict.REPEATED, verdicts > Verdict.LATE)
+    counts = [before + int(kind.sum()) for before, kind in zip(counts, kinds, strict=True)]
+    kept = (randomness.fingerprint, person.to_bytes(), *counts)
+    return kept, book.drawn, ask.times[verdicts != Verdict.NEW]
 
 
-def _allowed(scenario: Scenario, standing: Standing, slots: IntArray) -> IntArray:
-    """The rows that clock and limit allow; one far ahead must not stop those that follow."""
-    limit, price = scenario.settings.limit, scenario.settings.epsilon
-    most = len(slots) if limit is None else int((limit - standing.spent) // price)
-    kept: list[int] = []
-    latest = standing.base + standing.step
-    for row, slot in enumerate(slots.tolist()):
-        if len(kept) < most and slot - latest <= LONGEST_GAP:
-            kept.append(row)
-            latest = slot
-    return np.array(kept, dtype=np.int64)
-
-
-def _ordered(person: str, parts: Iterable[pd.DataFrame]) -> Rows:
+def ask_in_order(terms: Terms, client: str, person: str, parts: Iterable[pd.DataFrame]) -> Ask:
     """The rows of all parts in the order that a bulk run gives them."""
     rows = sorted(
         row for part in parts for row in zip(part["slot"], part["time"], part["state"], strict=True)
     )
-    slots, times, states = zip(*rows, strict=True)
-    return Rows(
-        person,
-        np.array(times, dtype=object),
-        np.array(slots, dtype=np.int64),
-        np.array(states, dtype=np.int64),
-    )
+    slots, _, states = zip(*rows, strict=True)
+    times, true_states = (np.array(column, dtype=np.int64) for column in (slots, states))
+    return Ask(terms, [person] * len(rows), times, true_states, client=client)

@@ -14,13 +14,13 @@ from dphmm._types import IntArray
 from dphmm.errors import DataError, require
 from dphmm.tables.clock import Clock, Slots
 from dphmm.tables.states import States
-from dphmm.tables.trips import _columns
+from dphmm.tables.trips import find_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["ROWS", "located", "read_stream", "read_table"]
+__all__ = ["ROWS", "locate_rows", "read_stream", "read_table"]
 
 ROWS = "person string, time string, slot bigint, state int"
 
@@ -73,7 +73,7 @@ def _is_path(source: str) -> bool:
     return "/" in source or Path(source).exists() or source.lower().endswith(known)
 
 
-def located(
+def locate_rows(
     table: DataFrame,
     states: States,
     clock: Clock,
@@ -85,7 +85,7 @@ def located(
     """The rows of a table with the step of each time and the state of each place."""
     functions = require("pyspark.sql.functions", "spark")
     header = dict.fromkeys(table.columns)
-    found = _columns(name, 1, header, states, columns, person)
+    found = find_columns(name, 1, header, states, columns, person)
     named = person is not None and "person" not in found
     whose = functions.lit(person) if named else _of(table, found, "person")
     chosen = [
@@ -99,7 +99,7 @@ def located(
         places = states.place_columns
         chosen += [_of(table, found, place).alias(place) for place in places]
     reading = Reading(states, clock, places, name)
-    return table.select(*chosen).mapInArrow(partial(_located, reading=reading), ROWS)
+    return table.select(*chosen).mapInArrow(partial(locate, reading=reading), ROWS)
 
 
 def _of(table: DataFrame, found: Mapping[str, str], ours: str) -> Column:
@@ -129,7 +129,8 @@ class Reading:
     name: str
 
 
-def _located(batches: Iterable[pa.RecordBatch], reading: Reading) -> Iterator[pa.RecordBatch]:
+def locate(batches: Iterable[pa.RecordBatch], reading: Reading) -> Iterator[pa.RecordBatch]:
+    """Some rows with their steps and states; a message about one has no values."""
     pa, pc = require("pyarrow", "spark"), require("pyarrow.compute", "spark")
     slots = Slots(reading.clock, reading.name)
     numbers = reading.states._numbers_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask
 from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull
@@ -22,10 +22,13 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
-from dphmm.studio.reading import Fields
-from dphmm.studio.worlds import World
+from dphmm.report.figures import outline
+from dphmm.scenario import Scenario
+from dphmm.scenario.building import category_of
+from dphmm.studio.examples import category_column
+from dphmm.studio.requests import DrawnPolicy, Effects, Moment
 
-__all__ = ["Situation", "count_pairs", "read_epsilon", "read_policy", "read_situation"]
+__all__ = ["Situation", "exact_number", "make_policy", "pairs_of"]
 
 DRAWN_EDGES = 6_000
 """More edges than this are counted and not drawn: they would cover the map."""
@@ -37,20 +40,25 @@ MAX_REPAIR = 4_000_000
 """Exposed states times possible states: beyond, comparing three repairs takes many seconds."""
 
 SHOWN_CANDIDATES = 24
-MAX_STEPS = 500
 METHODS: tuple[RepairMethod, ...] = ("nearest", "min_area", "min_error")
-BASES = ("none", "complete", "categories", "distance", "one_step")
 
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A policy in a world at a moment: what is possible now, and what is believed."""
+    """A policy of a scenario at a moment: what is possible now, and what is believed."""
 
-    world: World
+    scenario: Scenario
     policy: PolicyGraph
     """The policy on the possible states, not repaired."""
     belief: Belief
     epsilon: Fraction
+
+    @classmethod
+    def of(cls, scenario: Scenario, request: Effects) -> Situation:
+        """The situation that a request describes."""
+        belief = _belief(scenario, request.moment)
+        policy = make_policy(scenario, request.policy).restricted_to(belief.possible)
+        return cls(scenario, policy, belief, request.epsilon)
 
     @property
     def possible(self) -> Mask:
@@ -60,23 +68,24 @@ class Situation:
     @cached_property
     def hull(self) -> SensitivityHull:
         """The policy's sensitivity hull."""
-        return sensitivity_hull(self.world.query, self.policy)
+        return sensitivity_hull(self.scenario.query, self.policy)
 
     @cached_property
     def exposed(self) -> IntArray:
         """The possible states that no other hides."""
-        return exposed(self.world.query, self.policy, self.possible, self.hull)
+        return exposed(self.scenario.query, self.policy, self.possible, self.hull)
 
     def effects(self) -> dict[str, Any]:
         """The whole effect, for the page."""
-        query, possible = self.world.query, self.possible
+        query, possible = self.scenario.query, self.possible
         degree = degree_of_protection(query, self.policy, possible, self.hull)
         return {
             "possible": None if possible.all() else np.flatnonzero(possible).tolist(),
             "n_possible": int(possible.sum()),
-            "prior": rounded(self.belief.probabilities),
-            "edges": drawn_edges(self.policy),
-            "hull": drawn_hull(self.hull, self.epsilon),
+            # Five digits are what a colour can show.
+            "prior": [float(f"{p:.5g}") for p in self.belief.probabilities.tolist()],
+            "edges": _edges(self.policy),
+            "hull": _hull(self.hull, self.epsilon),
             "worst": exact_number(
                 self.hull.largest_lattice_norm(query.points[possible]) * self.epsilon
             ),
@@ -117,129 +126,106 @@ class Situation:
         """The root of the mean squared error of answers as they are released, on the lattice."""
         if not self.hull.rank:
             return None
-        return sqrt(Mechanism(self.world.query, self.hull, self.epsilon).mean_squared_error)
+        return sqrt(Mechanism(self.scenario.query, self.hull, self.epsilon).mean_squared_error)
 
     def _repair(self, method: RepairMethod) -> dict[str, Any]:
-        query = self.world.query
-        edges = added_edges(query, self.policy, self.possible, method)
-        hull = sensitivity_hull(query, self.policy.with_edges(edges))
-        return {
-            "method": method,
-            "edges": edges.tolist(),
-            "area": exact_number(hull.volume),
-            "error": exact_number(hull.mean_squared_error(self.epsilon)),
-            "outline": outline(hull),
-        }
+        edges = added_edges(self.scenario.query, self.policy, self.possible, method).tolist()
+        return {"method": method, "edges": edges, **self._cost(edges)}
 
     def _candidates(self, state: int, picked: dict[int, list[str]]) -> list[dict[str, Any]]:
-        query = self.world.query
+        """The nearest partners of a state, and those that a method picked."""
+        points = self.scenario.query.points
         others = np.flatnonzero(self.possible)
         others = others[others != state]
-        apart = (query.points[others] - query.points[state]).astype(np.float64)
+        apart = (points[others] - points[state]).astype(np.float64)
         order = np.argsort((apart**2).sum(axis=1), kind="stable")[:SHOWN_CANDIDATES]
-        shown = sorted({*others[order].tolist(), *picked})
-        rows = []
-        for partner in shown:
-            edge = [[min(state, partner), max(state, partner)]]
-            hull = sensitivity_hull(query, self.policy.with_edges(edge))
-            away = (query.points[partner] - query.points[state]).astype(object)
-            rows.append(
-                {
-                    "state": partner,
-                    "distance": float(np.sqrt(float((away**2).sum()))) * float(query.step),
-                    "area": exact_number(hull.volume),
-                    "error": exact_number(hull.mean_squared_error(self.epsilon)),
-                    "outline": outline(hull),
-                    "picked_by": picked.get(partner, []),
-                }
-            )
-        return rows
+        return [
+            {
+                "state": partner,
+                "picked_by": picked.get(partner, []),
+                **self._cost([sorted((state, partner))]),
+            }
+            for partner in sorted({*others[order].tolist(), *picked})
+        ]
+
+    def _cost(self, edges: list[list[int]]) -> dict[str, Any]:
+        """The hull that some more edges would give."""
+        hull = sensitivity_hull(self.scenario.query, self.policy.with_edges(edges))
+        return {
+            "area": exact_number(hull.volume),
+            "error": exact_number(hull.mean_squared_error(self.epsilon)),
+            "outline": outline(hull).tolist(),
+        }
 
 
-def read_situation(world: World, fields: Fields) -> Situation:
-    """The situation that a request describes."""
-    belief = read_belief(world, fields.inner("moment"))
-    policy = read_policy(world, fields.inner("policy")).restricted_to(belief.possible)
-    return Situation(world, policy, belief, read_epsilon(fields))
-
-
-def read_epsilon(fields: Fields) -> Fraction:
-    """The price of a release: between a thousandth and a thousand."""
-    return fields.rational("epsilon", Fraction(1, 1000), Fraction(1000), default="1")
-
-
-def read_belief(world: World, fields: Fields) -> Belief:
+def _belief(scenario: Scenario, moment: Moment) -> Belief:
     """What is known: nothing, a set of states, or a start and a number of steps."""
-    n_states = world.n_states
-    if fields.has("states"):
-        states = fields.states("states", n_states)
-        if not states:
-            raise ArgumentError("states must name at least one possible state, got none")
+    n_states = len(scenario.states)
+    if moment.states is not None:
         probabilities = np.zeros(n_states)
-        probabilities[states] = 1 / len(states)
+        probabilities[moment.states] = 1 / len(moment.states)
         belief = Belief.from_probabilities(probabilities)
-    elif fields.has("start"):
-        belief = Belief.certain(fields.state("start", n_states), n_states)
+    elif moment.start is not None:
+        belief = Belief.certain(moment.start, n_states)
     else:
         belief = Belief.uniform(n_states)
-    for _ in range(fields.whole("steps", 0, MAX_STEPS, default=0)):
-        belief = belief.predict(world.model)
+    for _ in range(moment.steps):
+        belief = belief.predict(scenario.model.at(1))
     return belief
 
 
-def read_policy(world: World, fields: Fields) -> PolicyGraph:
+def make_policy(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
     """A base policy with the edges and cliques that were drawn, less those taken away."""
-    n_states = world.n_states
-    policy = _base(world, fields)
-    cliques = fields.cliques("cliques", n_states)
-    if cliques:
-        policy = policy | PolicyGraph(n_states, cliques=cliques)
-    links = fields.pairs("links", n_states)
-    if links:
-        policy = policy.with_edges(links)
-    unlinked = fields.pairs("unlinks", n_states)
-    if unlinked:
-        if count_pairs(policy) > COUNTED_EDGES:
+    policy = _base(scenario, drawn)
+    if drawn.cliques:
+        policy = policy | PolicyGraph(len(scenario.states), cliques=drawn.cliques)
+    if drawn.links:
+        policy = policy.with_edges(drawn.links)
+    if drawn.unlinks:
+        if _count_pairs(policy) > COUNTED_EDGES:
             raise ArgumentError(
                 f"unlinks must be taken from a policy of at most {COUNTED_EDGES} edges"
             )
-        policy = policy.without_edges(unlinked)
+        policy = policy.without_edges(drawn.unlinks)
     return policy
 
 
-def _base(world: World, fields: Fields) -> PolicyGraph:
-    base = fields.choice("base", BASES, default="none")
-    if base == "complete":
-        return PolicyGraph.complete(world.n_states)
-    if base == "categories":
-        painted = fields.labels("categories", world.n_states)
-        return PolicyGraph.by_category(world.categories if painted is None else painted)
-    if base == "distance":
-        radius = fields.rational("radius", Fraction(0), Fraction(10**9), default="0")
-        return _within(world, radius)
-    if base == "one_step":
-        return PolicyGraph.one_step(world.model)
-    return PolicyGraph(world.n_states)
+def _base(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
+    n_states, query = len(scenario.states), scenario.query
+    if drawn.base == "complete":
+        return PolicyGraph.complete(n_states)
+    if drawn.base == "categories":
+        column = category_column(scenario)
+        own = ("state",) * n_states if column is None else category_of(scenario.states, column)
+        return PolicyGraph.by_category(own if drawn.categories is None else drawn.categories)
+    if drawn.base == "distance":
+        # Beyond this the graph is complete, and a million pairs need not be listed to say so.
+        farthest = sum(int(side) ** 2 for side in np.ptp(query.points, axis=0)) * query.step**2
+        if drawn.radius**2 >= farthest:
+            return PolicyGraph.complete(n_states)
+        return PolicyGraph.within_distance(query, drawn.radius)
+    if drawn.base == "one_step":
+        return PolicyGraph.one_step(scenario.model.at(1))
+    return PolicyGraph(n_states)
 
 
-def _within(world: World, radius: Fraction) -> PolicyGraph:
-    # Beyond this the graph is complete, and a million pairs need not be listed to say so.
-    if radius**2 >= sum(Fraction(int(s)) ** 2 for s in np.ptp(world.query.points, axis=0)) * (
-        world.query.step**2
-    ):
-        return PolicyGraph.complete(world.n_states)
-    return PolicyGraph.within_distance(world.query, radius)
+def pairs_of(policy: PolicyGraph) -> list[list[int]]:
+    """Every edge of a policy that is small enough to be saved as edges."""
+    if _count_pairs(policy) > COUNTED_EDGES:
+        raise ArgumentError(f"policy must have at most {COUNTED_EDGES} edges to be saved")
+    pairs: list[list[int]] = policy.edges.tolist()
+    return pairs
 
 
-def count_pairs(policy: PolicyGraph) -> int:
+def _count_pairs(policy: PolicyGraph) -> int:
     """At most so many edges; a pair in two cliques counts twice."""
     sizes = np.diff(policy.offsets)
     return len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
 
 
-def drawn_edges(policy: PolicyGraph) -> dict[str, Any]:
+def _edges(policy: PolicyGraph) -> dict[str, Any]:
     """How many edges there are, and the edges themselves if they are few."""
-    bound = count_pairs(policy)
+    bound = _count_pairs(policy)
     disjoint = not len(policy.links) and len(np.unique(policy.members)) == len(policy.members)
     plain = not len(policy.members)
     if plain or disjoint or bound > COUNTED_EDGES:
@@ -254,15 +240,15 @@ def drawn_edges(policy: PolicyGraph) -> dict[str, Any]:
     }
 
 
-def drawn_hull(hull: SensitivityHull, epsilon: Fraction) -> dict[str, Any]:
+def _hull(hull: SensitivityHull, epsilon: Fraction) -> dict[str, Any]:
     """The hull and the l1 ball around it, with their sizes and errors."""
     ball = hull.l1_ball() if hull.rank else hull
     return {
         "rank": hull.rank,
         "dimension": hull.dimension,
         "corners": len(hull.body.corners),
-        "outline": outline(hull),
-        "ball": outline(ball),
+        "outline": outline(hull).tolist(),
+        "ball": outline(ball).tolist(),
         "area": exact_number(hull.volume),
         "ball_area": exact_number(ball.volume),
         "error": exact_number(hull.mean_squared_error(epsilon)),
@@ -271,33 +257,8 @@ def drawn_hull(hull: SensitivityHull, epsilon: Fraction) -> dict[str, Any]:
     }
 
 
-def outline(hull: SensitivityHull) -> list[list[float]]:
-    """The corners in the plane, in order around the origin; a shadow if there are more axes."""
-    corners: ObjectArray = hull.vertices
-    if not len(corners):
-        return []
-    if hull.dimension == 1:
-        return [[float(x), 0.0] for x in sorted(corners[:, 0])]
-    flat = np.asarray(corners[:, :2], dtype=np.float64)
-    if hull.dimension > 2:
-        flat = _shadow(flat)
-    order = np.argsort(np.arctan2(flat[:, 1], flat[:, 0]), kind="stable")
-    return [[float(x), float(y)] for x, y in flat[order]]
-
-
-def _shadow(points: FloatArray) -> FloatArray:
-    """The corners of the convex hull of points in the plane (for the eye only)."""
-    hull = SensitivityHull.from_vertices(points.round(6).tolist(), step="0.000001")
-    return hull.vertices
-
-
 def exact_number(number: Fraction | float) -> dict[str, Any]:
     """A number as the page shows it: its exact form in a text, and a float to draw with."""
     if isinstance(number, float):
         return {"exact": "infinite" if isinf(number) else repr(number), "value": None}
     return {"exact": str(number), "value": float(number)}
-
-
-def rounded(probabilities: FloatArray) -> list[float]:
-    """Probabilities with five digits, which is what a colour can show."""
-    return [float(f"{p:.5g}") for p in probabilities.tolist()]

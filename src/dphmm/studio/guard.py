@@ -1,4 +1,4 @@
-"""The door of the studio: who may ask, and how much they may send.
+"""Who may ask the studio, and how much they may send.
 
 Any page that a browser has open can send requests to a server on loopback. So the Host must
 be this server's own (a name that resolves to 127.0.0.1 is refused), the Origin, where a
@@ -8,40 +8,36 @@ that only this run's page knows.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, MutableMapping
+import re
 from hmac import compare_digest
-from typing import Any
 
-__all__ = ["Guard", "problem"]
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+__all__ = ["Guard", "refuse"]
 
 MAX_BODY = 2 * 2**20
 NAMES = ("127.0.0.1", "localhost", "[::1]")
 TOKEN = "x-dphmm-studio"
 
-_HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-        b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-]
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
 
 
 class Guard:
     """An ASGI app around another that lets only this server's own page through."""
 
-    def __init__(self, app: App, *, port: int, token: str) -> None:
+    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         self._app = app
         self._hosts = {f"{name}:{port}" for name in NAMES}
         if port == 80:
@@ -55,69 +51,58 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await problem(send, *refusal)
-            return
-        body = await _body(scope, receive)
-        if body is None:
-            await problem(send, 413, f"body must have at most {MAX_BODY} bytes")
-            return
 
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def received() -> MutableMapping[str, Any]:
-            return waiting.pop() if waiting else await receive()
-
-        async def guarded(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *_HEADERS]
+                added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+                message["headers"] = [*message.get("headers", []), *added]
             await send(message)
 
-        await self._app(scope, received, guarded)
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope["method"], headers)
+        body = None if refusal else await _body(headers, receive)
+        if body is None:
+            status, sentence = refusal or (413, f"body must have at most {MAX_BODY} bytes")
+            await refuse(status, sentence)(scope, receive, send_guarded)
+            return
+        waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        headers = _headers(scope)
-        hosts = headers.get("host", [])
+        async def receive_again() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        await self._app(scope, receive_again, send_guarded)
+
+    def _refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:
+        hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return 421, "Host must be this server's own address on loopback"
-        for origin in headers.get("origin", []):
+        for origin in headers.getlist("origin"):
             if origin.removeprefix("http://") not in self._hosts or "://" not in origin:
                 return 403, "Origin must be the studio's own page"
-        for site in headers.get("sec-fetch-site", []):
+        for site in headers.getlist("sec-fetch-site"):
             if site not in ("same-origin", "none"):
                 return 403, "requests must come from the studio's own page"
-        if scope["method"] not in ("GET", "HEAD", "POST"):
+        if method not in ("GET", "HEAD", "POST"):
             return 405, "method must be GET, HEAD or POST"
-        if scope["method"] == "POST":
-            kind = (headers.get("content-type") or [""])[0].partition(";")[0].strip().lower()
+        if method == "POST":
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
                 return 415, "content-type must be application/json"
-            token = (headers.get(TOKEN) or [""])[0]
+            token = headers.get(TOKEN, "")
             if not compare_digest(token.encode(), self._token.encode()):
                 return 403, f"{TOKEN} must be this run's token; reload the page"
         return None
 
 
-async def problem(send: Send, status: int, sentence: str) -> None:
-    """Send a refusal."""
-    body = json.dumps({"error": sentence}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, *_HEADERS]})
-    await send({"type": "http.response.body", "body": body})
+def refuse(status: int, sentence: str) -> JSONResponse:
+    """The answer to a request that is not met, in one sentence."""
+    return JSONResponse({"error": sentence}, status_code=status)
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
-
-
-async def _body(scope: Scope, receive: Receive) -> bytes | None:
+async def _body(headers: Headers, receive: Receive) -> bytes | None:
     """The whole body, or None as soon as it is too long."""
-    declared = (_headers(scope).get("content-length") or ["0"])[0]
-    if not declared.isascii() or not declared.isdigit() or int(declared) > MAX_BODY:
+    declared = headers.get("content-length", "0")
+    if not re.fullmatch("[0-9]{1,9}", declared) or int(declared) > MAX_BODY:
         return None
     parts, size = [], 0
     while True:

@@ -1,7 +1,7 @@
 """The studio's server: the page, and routes that compute on scenarios and simulations.
 
 Every computing route takes a JSON object and answers with one; bad input is a 4xx with one
-sentence. Nothing is stored but a few recently used worlds, in memory.
+sentence. Nothing is stored but a few recently opened scenarios, in memory.
 """
 
 from __future__ import annotations
@@ -10,33 +10,69 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from importlib import resources
-from threading import BoundedSemaphore, Thread
-from typing import TYPE_CHECKING, Any
+from threading import BoundedSemaphore, Lock, Thread
+from typing import Any, TypeAlias
 
-from dphmm.errors import ArgumentError, DphmmError, require
+import uvicorn
+from cachetools import LRUCache
+from jinja2 import Environment, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from dphmm.errors import ArgumentError, DphmmError
 from dphmm.scenario import Scenario
-from dphmm.studio.effects import read_policy, read_situation
-from dphmm.studio.files import opening_view, packed, scenario_of, world_of
-from dphmm.studio.guard import Guard
-from dphmm.studio.reading import Fields, parsed
+from dphmm.studio import requests
+from dphmm.studio.effects import Situation, make_policy
+from dphmm.studio.examples import Shown, draw, open_example, paper
+from dphmm.studio.files import make_scenario, opening_view, to_zip
+from dphmm.studio.guard import Guard, refuse
+from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.simulate import timeline, walk
-from dphmm.studio.worlds import Shelf, World, built_in, paper
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
+__all__ = ["create_app", "run_in_background", "serve"]
 
-__all__ = ["create_app", "running", "serve"]
+REMEMBERED = 8
+"""How many scenarios the server keeps; the page opens one again when it was forgotten."""
 
-PAGE_TOKEN = "{{token}}"
-PAGE_OWN = "{{own}}"
-Answer = Callable[[World, Fields], Any]
+
+Work: TypeAlias = Callable[[dict[str, Any]], Any]
+Answer: TypeAlias = Callable[[Shown, Any], Any]
 
 
 class _ForgottenError(Exception):
-    """A world that the server does not have (any more)."""
+    """A scenario that the server does not have (any more)."""
+
+
+class Opened:
+    """The scenarios that were opened lately, by a name that only the request decides."""
+
+    def __init__(self, own: Scenario | None = None) -> None:
+        self._own = None if own is None else (draw(own), opening_view(own))
+        self._shown: LRUCache[str, Shown] = LRUCache(REMEMBERED)
+        self._lock = Lock()
+
+    def open(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Open what a request names, and tell the page what it needs to draw it."""
+        request = read_request(requests.Open, content)
+        own = self._own if request.name == "own" else None
+        name = "-".join(str(value) for value in request.model_dump().values())
+        with self._lock:
+            shown = self._shown.get(name) or (open_example(request) if own is None else own[0])
+            self._shown[name] = shown
+        return {"world": name, **({"view": own[1]} if own else {}), **shown.describe()}
+
+    def find(self, content: dict[str, Any]) -> Shown:
+        """The scenario that a request is about."""
+        with self._lock:
+            shown = self._shown.get(read_request(requests.World, content).world)
+        if shown is None:
+            raise _ForgottenError
+        return shown
 
 
 def create_app(*, port: int, token: str | None = None, scenario: Scenario | None = None) -> Guard:
@@ -44,112 +80,75 @@ def create_app(*, port: int, token: str | None = None, scenario: Scenario | None
 
     With a scenario the page opens on it; without, on the paper's running example.
     """
-    applications = require("starlette.applications", "service")
-    concurrency = require("starlette.concurrency", "service")
-    responses = require("starlette.responses", "service")
-    routing = require("starlette.routing", "service")
-    staticfiles = require("starlette.staticfiles", "service")
-
     secret = secrets.token_urlsafe(24) if token is None else token
-    shelf = Shelf()
     static = resources.files("dphmm.studio") / "static"
-    page = (static / "index.html").read_text(encoding="utf-8").replace(PAGE_TOKEN, secret)
-    page = page.replace(PAGE_OWN, "" if scenario is None else escape(scenario.name))
-    own = None if scenario is None else (world_of(scenario), opening_view(scenario))
+    page = (
+        Environment(autoescape=True, undefined=StrictUndefined)
+        .from_string((static / "index.html").read_text(encoding="utf-8"))
+        .render(token=secret, own="" if scenario is None else scenario.name)
+    )
+    opened = Opened(scenario)
     # Two computations at a time: more would only make all of them slow.
     busy = BoundedSemaphore(2)
 
-    def computed(work: Callable[[Fields], Any], body: bytes) -> Response:
-        status = 200
+    def compute(work: Work, body: bytes) -> Response:
         try:
-            fields = parsed(body)
+            content = read_body(body)
             with busy:
-                answer = work(fields)
+                answer = work(content)
         except _ForgottenError:
-            status, answer = 404, {"error": "world must be one that was opened; open it again"}
+            return refuse(404, "world must be one that was opened; open it again")
         except DphmmError as error:
-            status, answer = 400, {"error": str(error)}
-        response: Response = (
-            responses.JSONResponse(answer, status_code=status)
-            if isinstance(answer, dict)
-            else answer
-        )
-        return response
+            return refuse(400, str(error))
+        if isinstance(answer, dict):
+            return JSONResponse(answer)
+        kind = "zip" if isinstance(answer, bytes) else "toml"
+        return Response(answer, media_type=f"application/{kind}")
 
-    def route(path: str, work: Callable[[Fields], Any]) -> Any:
+    def route(path: str, work: Work) -> Route:
         async def endpoint(request: Request) -> Response:
-            body = await request.body()
-            response: Response = await concurrency.run_in_threadpool(computed, work, body)
-            return response
+            return await run_in_threadpool(compute, work, await request.body())
 
-        return routing.Route(path, endpoint, methods=["POST"])
+        return Route(path, endpoint, methods=["POST"])
 
-    def opened(fields: Fields) -> dict[str, Any]:
-        if own is not None and fields.text("name") == "own":
-            world, view = own
-            name = shelf.put("own", lambda: world)
-            return {"world": name, "view": view, **world.description()}
-        name = shelf.put(fields.content, lambda: built_in(fields))
-        return {"world": name, **_on(shelf, name).description()}
+    def about(kind: type[requests.Fields], answer: Answer) -> Work:
+        def work(content: dict[str, Any]) -> Any:
+            shown = opened.find(content)
+            return answer(shown, read_request(kind, content, len(shown.scenario.states)))
 
-    def saved(world: World, fields: Fields) -> Response:
-        content = packed(scenario_of(world, fields))
-        response: Response = responses.Response(content, media_type="application/zip")
-        return response
-
-    def written(world: World, fields: Fields) -> Response:
-        text = scenario_of(world, fields).settings.to_toml()
-        response: Response = responses.Response(text, media_type="application/toml")
-        return response
-
-    def about_world(answer: Answer) -> Callable[[Fields], Any]:
-        return lambda fields: answer(_on(shelf, fields.text("world")), fields)
+        return work
 
     async def index(request: Request) -> Response:
-        response: Response = responses.HTMLResponse(page)
-        return response
+        return HTMLResponse(page)
 
-    return Guard(
-        applications.Starlette(
-            routes=[
-                routing.Route("/", index, methods=["GET"]),
-                route("/api/open", opened),
-                route("/api/effects", about_world(_effects)),
-                route("/api/linked", about_world(_linked)),
-                route("/api/repairs", about_world(_repairs)),
-                route("/api/timeline", about_world(timeline)),
-                route("/api/walk", about_world(walk)),
-                route("/api/scenario", about_world(saved)),
-                route("/api/toml", about_world(written)),
-                routing.Mount("/static", staticfiles.StaticFiles(directory=str(static))),
-            ]
-        ),
-        port=port,
-        token=secret,
+    app = Starlette(
+        routes=[
+            Route("/", index, methods=["GET"]),
+            route("/api/open", opened.open),
+            *(route(f"/api/{name}", about(*parts)) for name, parts in ANSWERS.items()),
+            Mount("/static", StaticFiles(directory=str(static))),
+        ]
     )
+    return Guard(app, port=port, token=secret)
 
 
-def _on(shelf: Shelf, name: str) -> World:
-    world = shelf.get(name)
-    if world is None:
-        raise _ForgottenError
-    return world
+def _linked(shown: Shown, request: requests.Linked) -> dict[str, Any]:
+    return {"linked": make_policy(shown.scenario, request.policy).has_edge(*request.states)}
 
 
-def _effects(world: World, fields: Fields) -> dict[str, Any]:
-    return read_situation(world, fields).effects()
-
-
-def _linked(world: World, fields: Fields) -> dict[str, Any]:
-    states = fields.states("states", world.n_states)
-    if len(states) != 2:
-        raise ArgumentError(f"states must be two different states, got {len(states)}")
-    return {"linked": read_policy(world, fields.inner("policy")).has_edge(*states)}
-
-
-def _repairs(world: World, fields: Fields) -> dict[str, Any]:
-    state = fields.state("state", world.n_states) if fields.has("state") else None
-    return read_situation(world, fields).repairs(state)
+ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
+    "effects": (requests.Effects, lambda shown, r: Situation.of(shown.scenario, r).effects()),
+    "repairs": (
+        requests.Repairs,
+        lambda shown, r: Situation.of(shown.scenario, r).repairs(r.state),
+    ),
+    "linked": (requests.Linked, _linked),
+    "timeline": (requests.Timeline, lambda shown, r: timeline(shown.scenario, r)),
+    "walk": (requests.Walk, walk),
+    "scenario": (requests.Save, lambda shown, r: to_zip(make_scenario(shown.scenario, r))),
+    "toml": (requests.Save, lambda shown, r: make_scenario(shown.scenario, r).settings.to_toml()),
+}
+"""What each route reads, and what it answers: an object, or the content of a file."""
 
 
 def serve(
@@ -163,48 +162,47 @@ def serve(
 
     `ready` is called with the address once the port is taken.
     """
-    with _door(host, port) as door:
+    with _listen(host, port) as listener:
         Thread(target=_warm_up, daemon=True).start()
-        ready(_address(door))
-        _server(door, scenario).run(sockets=[door])
+        ready(_address(listener))
+        _server(listener, scenario).run(sockets=[listener])
 
 
 @contextmanager
-def running(scenario: Scenario | None = None) -> Iterator[str]:
+def run_in_background(scenario: Scenario | None = None) -> Iterator[str]:
     """The address of a studio that runs in the background, on a free port, for a while."""
-    with _door("127.0.0.1", 0) as door:
-        server = _server(door, scenario)
-        thread = Thread(target=server.run, kwargs={"sockets": [door]}, daemon=True)
+    with _listen("127.0.0.1", 0) as listener:
+        server = _server(listener, scenario)
+        thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
-            yield _address(door)
+            yield _address(listener)
         finally:
             server.should_exit = True
             thread.join(timeout=10)
 
 
-def _door(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     if host not in ("127.0.0.1", "::1"):
         raise ArgumentError(f"host must be 127.0.0.1 or ::1, got {host!r}")
-    door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        door.bind((host, port))
-        door.listen()
+        listener.bind((host, port))
+        listener.listen()
     except OSError as error:
-        door.close()
+        listener.close()
         raise ArgumentError(f"port must be free, got {port} ({error.strerror})") from None
-    return door
+    return listener
 
 
-def _address(door: socket.socket) -> str:
-    host, port = door.getsockname()[:2]
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _server(door: socket.socket, scenario: Scenario | None) -> Any:
-    uvicorn = require("uvicorn", "service")
-    app = create_app(port=door.getsockname()[1], scenario=scenario)
+def _server(listener: socket.socket, scenario: Scenario | None) -> uvicorn.Server:
+    app = create_app(port=listener.getsockname()[1], scenario=scenario)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     )
@@ -212,5 +210,5 @@ def _server(door: socket.socket, scenario: Scenario | None) -> Any:
 
 def _warm_up() -> None:
     """Compile, or load, the kernels before the page asks for them."""
-    fields = Fields({"length": 2, "runs": [{"policy": {"base": "categories"}}]}, "body")
-    walk(paper(), fields)
+    runs = [{"policy": {"base": "categories"}}]
+    walk(paper(), read_request(requests.Walk, {"length": 2, "runs": runs}, n_states=6))

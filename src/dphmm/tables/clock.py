@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from dphmm.errors import ArgumentError, DataError
+from dphmm.tables.zones import ZoneRule, find_zone
 
 __all__ = ["Clock", "Slots"]
 
@@ -52,13 +52,7 @@ class Clock:
             _seconds(self.step)
         if isinstance(self.open, bool) or not isinstance(self.open, int) or self.open < 0:
             raise ArgumentError(f"open must be a whole number from 0, got {self.open!r}")
-        if self.zone is not None:
-            try:
-                ZoneInfo(self.zone)
-            except (KeyError, ValueError, OSError):
-                raise ArgumentError(
-                    f"zone must be a name such as 'Europe/Berlin', got {self.zone!r}"
-                ) from None
+        find_zone(self.zone, "zone")
         if self.origin is not None:
             try:
                 Slots(self, "origin").of(self.origin, 0)
@@ -135,9 +129,8 @@ second; if its place changes its clocks, give the scenario a time zone
     def __init__(self, clock: Clock, file: str) -> None:
         self._clock = clock
         self._file = file
-        self._zone = ZoneInfo(clock.zone) if clock.zone else None
-        self._seen: timedelta | None = None
-        self._has_seen = False
+        self._zone = find_zone(clock.zone, "zone")
+        self._rule = ZoneRule(file, self._zone is not None, "give the scenario a time zone")
 
     def of(self, time: object, line: int) -> int:
         """The slot that a time falls in."""
@@ -164,19 +157,7 @@ second; if its place changes its clocks, give the scenario a time zone
         except ValueError:
             raise self._wrong(line, "must be a date like 2024-05-01T10:05:00Z") from None
         offset = moment.utcoffset()
-        if self._has_seen and (offset is None) != (self._seen is None):
-            raise self._wrong(line, "must have a zone in all rows or in none, got both")
-        if offset is None and self._zone is None:
-            raise self._wrong(
-                line, "must have a zone, such as a final Z, got none; or give the scenario one"
-            )
-        if self._has_seen and offset != self._seen and self._zone is None:
-            raise self._wrong(
-                line,
-                "must have one zone in the whole file, got a second; "
-                "if its place changes its clocks, give the scenario a time zone",
-            )
-        self._has_seen, self._seen = True, offset
+        self._rule.see(offset is None, offset, line)
         return moment.replace(tzinfo=self._zone) if offset is None else moment
 
     def _wrong(self, line: int, what: str) -> DataError:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from dphmm.errors import DataError, require
 from dphmm.release.moment import LONGEST_NAME
 from dphmm.tables.clock import Clock, Slots
+from dphmm.tables.columns import match_columns
 from dphmm.tables.frames import as_polars, is_table
 from dphmm.tables.states import States
 
@@ -26,14 +27,6 @@ Record: TypeAlias = tuple[int, Mapping[str, Any]]
 
 Place: TypeAlias = int | list[float]
 """Where a row says somebody was: a state, or coordinates in the order of `place_columns`."""
-
-_ALIASES = {
-    "person": ("person", "user", "user_id", "userid", "uid", "device"),
-    "time": ("time", "timestamp", "datetime", "date_time", "utc"),
-    "state": ("state", "label"),
-    "latitude": ("latitude", "lat"),
-    "longitude": ("longitude", "lon", "lng", "long"),
-}
 
 
 @dataclass(frozen=True)
@@ -220,18 +213,8 @@ def find_columns(
     person: str | None,
 ) -> dict[str, str]:
     """Which column of the file is which, by our names."""
-    lowered = {column.strip().lower(): column for column in reversed(list(header))}
-    found = {}
-    for ours in ("person", "time", "state", *states.place_columns):
-        if columns and ours in columns:
-            if columns[ours] not in header:
-                raise DataError(f"{name}:{line}: header must have the column {columns[ours]!r}")
-            found[ours] = columns[ours]
-            continue
-        for alias in _ALIASES.get(ours, (ours,)):
-            if alias in lowered:
-                found[ours] = lowered[alias]
-                break
+    ours = ("person", "time", "state", *states.place_columns)
+    found = match_columns(f"{name}:{line}", header, ours, columns)
     places = states.place_columns
     located = "state" in found or (places and all(place in found for place in places))
     wanted = ["time"] if person else ["person", "time"]

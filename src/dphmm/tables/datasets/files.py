@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dphmm.errors import ArgumentError, DataError, require
+from dphmm.tables.columns import ALIASES, match_columns
 from dphmm.tables.datasets.gpx import read_gpx
 from dphmm.tables.datasets.reading import (
     BadRow,
@@ -20,22 +21,14 @@ from dphmm.tables.datasets.reading import (
     table_of,
 )
 from dphmm.tables.datasets.streams import existing, file_source
-from dphmm.tables.datasets.times import Zones, check_zone
+from dphmm.tables.datasets.times import Zones
+from dphmm.tables.zones import find_zone
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["load_tracks"]
 
-_ALIASES = {
-    "person": ("person", "user", "user_id", "userid", "uid", "id", "name", "device"),
-    "time": ("time", "timestamp", "datetime", "date_time", "utc"),
-    "latitude": ("latitude", "lat"),
-    "longitude": ("longitude", "lon", "lng", "long"),
-    "x": ("x",),
-    "y": ("y",),
-    "state": ("state",),
-}
 _PLACES = (("latitude", "longitude"), ("x", "y"), ("state",))
 _SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".gpx")
 
@@ -56,10 +49,10 @@ def load_tracks(
     metres, or a state; all files alike. Times are ISO 8601 with a zone, or integers that stay
     integers. A file without a person belongs to `person`, or else to its own name.
     """
-    check_zone(time_zone)
+    find_zone(time_zone, "time_zone")
     for name in columns or {}:
-        if name not in _ALIASES:
-            raise ArgumentError(f"columns must name some of {sorted(_ALIASES)}, got {name!r}")
+        if name not in ALIASES:
+            raise ArgumentError(f"columns must name some of {sorted(ALIASES)}, got {name!r}")
     paths = [Path(path)] if isinstance(path, (str, Path)) else [Path(p) for p in path]
     files = [file for p in paths for file in _files(p)]
     if not files:
@@ -128,17 +121,7 @@ def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
 
 def _found(file: str, header: list[str], columns: Mapping[str, str] | None) -> dict[str, str]:
     """Which column of a file is which, by our names."""
-    lowered = {name.strip().lower(): name for name in reversed(header)}
-    found = {}
-    for ours, aliases in _ALIASES.items():
-        if columns and ours in columns:
-            if columns[ours] not in header:
-                raise DataError(f"{file}:1: header must have the column {columns[ours]!r}")
-            found[ours] = columns[ours]
-        else:
-            theirs = next((lowered[a] for a in aliases if a in lowered), None)
-            if theirs is not None:
-                found[ours] = theirs
+    found = match_columns(f"{file}:1", header, ALIASES, columns)
     place = next((names for names in _PLACES if all(name in found for name in names)), None)
     if place is None or "time" not in found:
         raise DataError(

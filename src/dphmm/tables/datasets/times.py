@@ -1,16 +1,11 @@
-"""Times written as text, with the zone they are in.
-
-A time without a zone could be any of 24 hours, so it is an error until `time_zone=` says
-which; so are two zones in one file, unless `time_zone=` says that the file comes from a place
-whose offset changes. A file with and without zones is an error in every case.
-"""
+"""Columns of times written as text, as instants; see `dphmm.tables.zones` for their zone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
-from dphmm.errors import ArgumentError, DataError, require
+from dphmm.errors import require
+from dphmm.tables.zones import ZoneRule
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,25 +19,13 @@ _TIME = (
 _LARGEST_OFFSET = 14 * 60
 
 
-def check_zone(time_zone: str | None) -> None:
-    """Refuse a zone that the system does not know."""
-    if time_zone is None:
-        return
-    try:
-        ZoneInfo(time_zone)
-    except (KeyError, ValueError, OSError):
-        raise ArgumentError(
-            f"time_zone must be a name such as 'Europe/Berlin', got {time_zone!r}"
-        ) from None
-
-
 class Zones:
     """What the rows of one file have said so far about their zone."""
 
     def __init__(self, file: str, time_zone: str | None) -> None:
         self.file = file
         self.time_zone = time_zone
-        self._seen: tuple[bool, int] | None = None
+        self._rule = ZoneRule(file, time_zone is not None, "give time_zone=")
 
     def utc(self, text: pl.Series, numbers: pl.Series) -> pl.Series:
         """The instants of some texts, null where a text is no time (or no single one)."""
@@ -80,7 +63,7 @@ class Zones:
         )
         known = rows.filter(column("local").is_not_null())
         self._check(known)
-        if len(known) and self._seen is not None and self._seen[0]:
+        if len(known) and self._rule.is_naive:
             instants = rows["local"].dt.replace_time_zone(
                 self.time_zone or "UTC", ambiguous="null", non_existent="null"
             )
@@ -96,20 +79,7 @@ class Zones:
         for naive, offset, number in (
             rows.group_by("naive", "offset").agg(_first_number()).sort("number").iter_rows()
         ):
-            place = f"{self.file}:{number}"
-            if naive and self.time_zone is None:
-                raise DataError(
-                    f"{place}: time must have a zone, such as a final Z, got none; "
-                    f"or give time_zone="
-                )
-            if self._seen is not None and self._seen[0] != naive:
-                raise DataError(f"{place}: time must have a zone in all rows or in none, got both")
-            if self._seen is not None and self._seen[1] != offset and self.time_zone is None:
-                raise DataError(
-                    f"{place}: time must have one zone in the whole file, got a second; "
-                    f"if its place changes its clocks, give time_zone="
-                )
-            self._seen = self._seen or (naive, offset)
+            self._rule.see(naive, offset, number)
 
 
 def _first_number() -> pl.Expr:

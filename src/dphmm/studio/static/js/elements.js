@@ -64,7 +64,7 @@ export function count(amount, one, many = `${one}s`) {
   return `${short(amount)} ${amount === 1 ? one : many}`;
 }
 
-export function debounced(action, wait) {
+export function debounce(action, wait) {
   let timer = 0;
   return (...given) => {
     clearTimeout(timer);

@@ -1,8 +1,8 @@
 // The page: one view, one world, and everything redrawn from them.
 
-import { debounced } from "./elements.js";
-import { ask, conveyor } from "./server.js";
-import { Store, firstView, fromFragment, pairKey, restored, toFragment, toggled } from "./view.js";
+import { debounce } from "./elements.js";
+import { ask, oneAtATime } from "./server.js";
+import { Store, firstView, fromFragment, pairKey, restore, toFragment, toggleLink } from "./view.js";
 import { StateMap, layout } from "./map.js";
 import { Tools, TOOLS, toolBar } from "./tools.js";
 import { toolActions } from "./actions.js";
@@ -11,8 +11,8 @@ import { PolicyPanel, guide } from "./policy.js";
 import { Effects } from "./effects.js";
 import { TimePanel } from "./time.js";
 import { WalkPanel } from "./walk.js";
-import { Dock } from "./dock.js";
-import { TakePanel } from "./take.js";
+import { WalkResults } from "./results.js";
+import { DownloadsPanel } from "./downloads.js";
 import { setUpWords } from "./words.js";
 import { colourChoice, labelsOf, sceneOf, showLegend, tellState } from "./scene.js";
 import { setUpRadios, setUpTabs, showTab } from "./tabs.js";
@@ -20,7 +20,7 @@ import { setUpRadios, setUpTabs, showTab } from "./tabs.js";
 const find = (id) => document.getElementById(id);
 const own = document.querySelector('meta[name="studio-own"]').content;
 const given = await fromFragment(location.hash);
-const store = new Store(restored(given ?? (own ? { world: { name: "own" } } : null)));
+const store = new Store(restore(given ?? (own ? { world: { name: "own" } } : null)));
 const map = new StateMap(find("map"));
 let world = null;
 let effects = null;
@@ -77,7 +77,7 @@ const context = () => ({
 const link = async (a, b) => {
   try {
     const { linked } = await compute("/api/linked", { ...request(), states: [a, b] });
-    store.policy(toggled(store.view.policy, a, b, linked), "link");
+    store.policy(toggleLink(store.view.policy, a, b, linked), "link");
     say(`${linked ? "Unlinked" : "Linked"} ${world.labels[a]} and ${world.labels[b]}.`);
   } catch (error) {
     complain(error);
@@ -113,9 +113,9 @@ const effectsPanel = new Effects(find("effects"), {
 });
 const policyPanel = new PolicyPanel(find("panel-policy"), store);
 const timePanel = new TimePanel(find("panel-time"), store);
-const dock = new Dock(find("dock"), find("walk-bar"), store);
-const walk = new WalkPanel(find("panel-walk"), dock, store, () => runWalk());
-const take = new TakePanel(find("panel-take"), () => ({
+const results = new WalkResults(find("walk-results"), find("walk-bar"), store);
+const walk = new WalkPanel(find("panel-walk"), results, store, () => runWalk());
+const downloads = new DownloadsPanel(find("panel-download"), () => ({
   view: store.view,
   world,
   map,
@@ -140,7 +140,7 @@ function repair(edges) {
   );
 }
 
-const askEffects = conveyor(async (body) => {
+const askEffects = oneAtATime(async (body) => {
   try {
     const answer = await compute("/api/effects", body);
     if (body.world !== world.world) return;
@@ -164,8 +164,8 @@ const askEffects = conveyor(async (body) => {
 // While a slider moves only what follows it at once is asked for; the rest waits until it rests.
 const pause = () => (store.lastKind?.startsWith("slide") ? 250 : 20);
 
-const askRepairs = debounced(
-  conveyor(async (extra) => {
+const askRepairs = debounce(
+  oneAtATime(async (extra) => {
     const body = { ...request(), ...extra };
     try {
       const answer = await compute("/api/repairs", body);
@@ -181,8 +181,8 @@ const askRepairs = debounced(
   pause,
 );
 
-const askTimeline = debounced(
-  conveyor(async () => {
+const askTimeline = debounce(
+  oneAtATime(async () => {
     const { moment } = store.view;
     if (store.view.tab !== "time" || (moment.start === undefined && !moment.states)) return;
     try {
@@ -318,7 +318,7 @@ function showAll() {
   if (repairs) effectsPanel.showRepairs(repairs);
   timePanel.show(view, world, effects);
   walk.show(view, world);
-  take.show();
+  downloads.show();
   colourChoice(find("colour"), view, walk.walked);
   toolBar(find("tools"), view.tool, (tool) => store.change({ tool }));
   showGuide();
@@ -328,7 +328,7 @@ function showAll() {
   if (drawn === 1) performance.mark("studio-ready");
 }
 
-const keepLink = debounced(async () => {
+const keepLink = debounce(async () => {
   const fragment = await toFragment(store.view);
   if (fragment.length < 30000) history.replaceState(null, "", fragment);
 }, 500);
@@ -352,9 +352,9 @@ store.listen((view, before) => {
   }
   if (view.theme !== before.theme) {
     header.showTheme(view);
-    if (walk.walked) dock.showTime(view);
+    if (walk.walked) results.showTime(view);
   }
-  if (view.walk !== before.walk && walk.walked) dock.showTime(view);
+  if (view.walk !== before.walk && walk.walked) results.showTime(view);
   const answerless =
     view.policy === before.policy &&
     view.moment === before.moment &&
@@ -369,7 +369,7 @@ find("colour").addEventListener("change", (event) => store.change({ colour: even
 find("zoom-in").addEventListener("click", () => map.zoomBy(1.5));
 find("zoom-out").addEventListener("click", () => map.zoomBy(1 / 1.5));
 find("zoom-fit").addEventListener("click", () => map.fit());
-const keepZoom = debounced(({ k, x, y }) => {
+const keepZoom = debounce(({ k, x, y }) => {
   store.view.zoom = k === 1 && !x && !y ? null : { k, x, y };
   keepLink();
 }, 300);

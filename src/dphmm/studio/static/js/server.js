@@ -22,7 +22,7 @@ export async function ask(path, body) {
 
 // One request at a time for each purpose; while one runs, only the newest of the others waits.
 // A slider so redraws as fast as the server answers, and never shows an old answer last.
-export function conveyor(run) {
+export function oneAtATime(run) {
   let busy = false;
   let waiting = null;
   async function go(given) {

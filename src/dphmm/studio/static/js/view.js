@@ -32,7 +32,7 @@ export function firstView() {
 }
 
 // A view from a link may be old or made by hand: keep what has the right shape, no more.
-export function restored(given) {
+export function restore(given) {
   const view = firstView();
   if (!given || typeof given !== "object") return view;
   for (const [name, value] of Object.entries(view)) {
@@ -44,7 +44,7 @@ export function restored(given) {
     }
   }
   const known = {
-    tab: ["policy", "time", "walk", "take"],
+    tab: ["policy", "time", "walk", "download"],
     tool: ["look", "link", "lasso", "paint", "possible"],
     colour: ["category", "prior", "posterior", "degree"],
   };
@@ -109,7 +109,7 @@ export function pairKey(a, b) {
 }
 
 // Link two states that are not linked, unlink two that are; `linked` is how things are now.
-export function toggled(policy, a, b, linked) {
+export function toggleLink(policy, a, b, linked) {
   const pair = [Math.min(a, b), Math.max(a, b)];
   const without = (pairs) => pairs.filter(([x, y]) => pairKey(x, y) !== pairKey(a, b));
   const links = without(policy.links);

@@ -12,8 +12,8 @@ const POLICIES = {
 };
 
 export class WalkPanel {
-  constructor(holder, dock, store, run) {
-    Object.assign(this, { store, dock });
+  constructor(holder, results, store, run) {
+    Object.assign(this, { store, results });
     const { walk } = store.view;
     const input = (name, properties) =>
       h("input", { ...properties, onchange: (event) => this.set(name, event.target) });
@@ -224,7 +224,7 @@ export class WalkPanel {
       ),
       h("p", { className: "note" }, "Errors are root mean squares over the walk."),
     );
-    this.dock.show(walked, this.world, this.places, view);
+    this.results.show(walked, this.world, this.places, view);
   }
 
   // The marks of the present moment on the large map.
@@ -263,7 +263,7 @@ export class WalkPanel {
   forget() {
     this.walked = null;
     fill(this.result);
-    this.dock.forget();
+    this.results.forget();
   }
 }
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
-from dphmm.books import Answer, Request, Store
+from dphmm.books import Store
+from dphmm.errors import NotFoundError, StoreError
+from dphmm.noise.randomness import Randomness
+from dphmm.release import engine
+from dphmm.release.engine import Answered, Ask
 from dphmm.service.access import RefusedError
 from dphmm.service.settings import ServiceSettings
 
-__all__ = ["Lanes", "Pool"]
+__all__ = ["GroupCommit", "Threads"]
 
-TOGETHER = {"sqlite": 64, "postgresql": 16}
-"""How many releases share a commit; in PostgreSQL each keeps its person's row locked so long."""
+TOGETHER = 64
+"""How many releases share a commit."""
+
+Waiting: TypeAlias = tuple[Ask, asyncio.Future[Answered]]
 
 
-class Pool:
+class Threads:
     """Threads for blocking work, with a limit on how much may wait."""
 
     def __init__(self, settings: ServiceSettings) -> None:
@@ -41,28 +47,33 @@ class Pool:
         self._threads.shutdown(wait=True)
 
 
-class Lanes:
+class GroupCommit:
     """Requests that come while others are being written are answered together, next.
 
-    SQLite has one writer, so one lane; PostgreSQL has as many as there are threads.
+    SQLite has one writer, so one group at a time; PostgreSQL has as many as there are threads.
     """
 
-    def __init__(self, store: Store, pool: Pool, settings: ServiceSettings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        threads: Threads,
+        settings: ServiceSettings,
+        randomness: Randomness | None = None,
+    ) -> None:
         self._store = store
-        self._pool = pool
-        dialect = store.database.dialect
-        self._free = 1 if dialect == "sqlite" else settings.threads
-        self._together = TOGETHER[dialect]
+        self._threads = threads
+        self._randomness = randomness
+        self._free = 1 if store.database.dialect == "sqlite" else settings.threads
         self._most = settings.waiting
-        self._waiting: deque[tuple[Request, asyncio.Future[Answer]]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def release(self, request: Request) -> Answer:
-        """The answer, once it is durable."""
+    async def release(self, ask: Ask) -> Answered:
+        """What came of an ask, once it is durable."""
         if len(self._waiting) >= self._most:
             raise RefusedError(503, "the service is busy; ask again in a second", retry_after=1)
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((request, future))
+        future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._waiting.append((ask, future))
         if self._free:
             self._free -= 1
             task = asyncio.create_task(self._drive())
@@ -71,27 +82,35 @@ class Lanes:
         return await future
 
     async def _drive(self) -> None:
-        """Answer what waits, batch after batch."""
+        """Answer what waits, group after group."""
         try:
             while self._waiting:
-                count = min(len(self._waiting), self._together)
-                batch = [self._waiting.popleft() for _ in range(count)]
-                await self._answer(batch)
+                count = min(len(self._waiting), TOGETHER)
+                await self._answer([self._waiting.popleft() for _ in range(count)])
         finally:
             self._free += 1
 
-    async def _answer(self, batch: list[tuple[Request, asyncio.Future[Answer]]]) -> None:
-        results: list[Any]
+    async def _answer(self, group: list[Waiting]) -> None:
+        results: Sequence[Answered | Exception]
         try:
-            results = await self._pool.run(
-                self._store.release_all, [request for request, _ in batch]
-            )
+            results = await self._threads.run(self._release, [ask for ask, _ in group])
         except Exception as fault:  # every one of them must hear of it
-            results = [fault] * len(batch)
-        for (_, future), result in zip(batch, results, strict=True):
+            results = [fault] * len(group)
+        for (_, future), result in zip(group, results, strict=True):
             if future.done():  # its client is gone; the answer is stored and can be asked again
                 continue
             if isinstance(result, Exception):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+
+    def _release(self, asks: list[Ask]) -> Sequence[Answered | Exception]:
+        """The answers; a fault that is not the store's stays with the ask that it comes from."""
+        try:
+            return engine.release(self._store, asks, self._randomness)
+        except Exception as fault:
+            if isinstance(fault, StoreError) and not isinstance(fault, NotFoundError):
+                raise
+            if len(asks) == 1:
+                return [fault]
+        return [result for ask in asks for result in self._release([ask])]

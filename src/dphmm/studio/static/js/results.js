@@ -11,7 +11,7 @@ const KINDS = [
 ];
 const newSvg = () => document.createElementNS("http://www.w3.org/2000/svg", "svg");
 
-export class Dock {
+export class WalkResults {
   constructor(holder, bar, store) {
     Object.assign(this, { holder, bar, store, walked: null, minis: [], values: [] });
   }

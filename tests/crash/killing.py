@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dphmm.books import SCOPES, Store, create_key, problems
+from dphmm.books import SCOPES, Store, create_key, find_problems
 from tests.crash import paper_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,10 +27,10 @@ PATIENCE = 60.0
 
 
 @dataclass
-class Battle:
+class Seen:
     """What the clients saw."""
 
-    seen: list[tuple[str, int, tuple[int, ...], str]] = field(default_factory=list)
+    answers: list[tuple[str, int, tuple[int, ...], str]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     kills: int = 0
     retried: int = 0
@@ -39,31 +39,27 @@ class Battle:
     def violations(self, url: str) -> list[str]:
         """Everything that must never happen, one sentence each."""
         store = Store.open(url, create=False)
-        found = [*self.errors, *problems(store)]
+        found = [*self.errors, *find_problems(store)]
         with store.database.transaction(write=False) as transaction:
             kept = transaction.rows(
-                "SELECT people.name, r.time, r.lattice, r.epsilon FROM releases r "
-                "JOIN people ON people.id = r.person"
-            )
-            paid = transaction.rows(
-                "SELECT people.name, l.time, l.epsilon FROM ledger l "
-                "JOIN people ON people.id = l.person"
+                "SELECT people.name, a.time, a.lattice, a.epsilon FROM answers a "
+                "JOIN people ON people.id = a.person"
             )
         store.close()
-        answers = {(name, moment): tuple(json.loads(x)) for name, moment, x, _ in kept}
-        ledger = Counter((name, moment, epsilon) for name, moment, epsilon in paid)
-        if len(answers) != len(kept):
+        stored = {(name, moment): (tuple(json.loads(x)), price) for name, moment, x, price in kept}
+        if len(stored) != len(kept):
             found.append("a moment has two answers")
-        for person, moment, lattice, epsilon in self.seen:
-            if answers.get((person, moment)) != lattice:
+        for person, moment, lattice, epsilon in self.answers:
+            answer, price = stored.get((person, moment), (None, None))
+            if answer != lattice:
                 found.append(f"{person} at {moment}: a client saw an answer that is not kept")
-            if ledger[person, moment, epsilon] != 1:
+            if price != epsilon:
                 found.append(f"{person} at {moment}: a client saw an answer that is not paid")
         return found
 
 
-class Arena:
-    """A store, a hatchery and clients."""
+class Killing:
+    """A store, a process that forks servers, and clients."""
 
     def __init__(self, url: str, seed: int, *, late: bool = False) -> None:
         self._random = random.Random(seed)
@@ -71,8 +67,8 @@ class Arena:
         store = Store.open(url)
         self._key = create_key(store, "red", SCOPES)
         store.close()
-        command = [sys.executable, "-m", "tests.crash.hatchery", url, *(["late"] if late else [])]
-        self._hatchery = subprocess.Popen(
+        command = [sys.executable, "-m", "tests.crash.forking", url, *(["late"] if late else [])]
+        self._forking = subprocess.Popen(
             command,
             cwd=ROOT,
             stdin=subprocess.PIPE,
@@ -85,12 +81,12 @@ class Arena:
         self._times: Counter[str] = Counter()
         self._guard = threading.Lock()
         self._over = threading.Event()
-        self._battle = Battle()
+        self._seen = Seen()
 
-    def fight(self, kills: int) -> Battle:
+    def run(self, kills: int) -> Seen:
         """Let the clients release while the server is killed this many times."""
         try:
-            server = self._hatch()
+            server = self._fork()
             scenario = self._ask_until("POST", "/v1/scenarios", paper_scenario.body())["id"]
             self._people = f"/v1/scenarios/{scenario}/people/"
             for person in range(PEOPLE):
@@ -106,8 +102,8 @@ class Arena:
                     self._wait_for_answers()
                 time.sleep(self._random.uniform(0, LONGEST_LIFE))
                 self._kill(server)
-                self._battle.kills += 1
-                server = self._hatch()
+                self._seen.kills += 1
+                server = self._fork()
             self._wait_for_answers()
             self._over.set()
             for client in clients:
@@ -115,22 +111,22 @@ class Arena:
             self._kill(server)
         finally:
             self._over.set()
-            self._hatchery.stdin.close()
-            self._hatchery.wait(30)
-            self._hatchery.stdout.close()
-        return self._battle
+            self._forking.stdin.close()
+            self._forking.wait(30)
+            self._forking.stdout.close()
+        return self._seen
 
     def _wait_for_answers(self) -> None:
-        before, end = len(self._battle.seen), time.monotonic() + PATIENCE
-        while len(self._battle.seen) == before and time.monotonic() < end:
+        before, end = len(self._seen.answers), time.monotonic() + PATIENCE
+        while len(self._seen.answers) == before and time.monotonic() < end:
             time.sleep(0.005)
 
     def _said(self) -> str:
-        return self._hatchery.stdout.readline().strip()
+        return self._forking.stdout.readline().strip()
 
-    def _hatch(self) -> int:
-        self._hatchery.stdin.write("\n")
-        self._hatchery.stdin.flush()
+    def _fork(self) -> int:
+        self._forking.stdin.write("\n")
+        self._forking.stdin.flush()
         return int(self._said())
 
     def _kill(self, server: int) -> None:
@@ -167,13 +163,13 @@ class Arena:
         self, person: str, moment: int, answer: tuple[int, dict] | None, asked: int
     ) -> None:
         if answer is None or answer[0] != 200:
-            self._battle.errors.append(f"{person} at {moment}: the client got {answer}")
+            self._seen.errors.append(f"{person} at {moment}: the client got {answer}")
             return
         content = answer[1]
         self._times[person] = max(self._times[person], moment)
-        self._battle.seen.append((person, moment, tuple(content["lattice"]), content["epsilon"]))
-        self._battle.repeated += content["repeated"]
-        self._battle.retried += asked > 1
+        self._seen.answers.append((person, moment, tuple(content["lattice"]), content["epsilon"]))
+        self._seen.repeated += content["repeated"]
+        self._seen.retried += asked > 1
 
     def _ask_until(self, method: str, path: str, body: dict) -> dict:
         end = time.monotonic() + PATIENCE

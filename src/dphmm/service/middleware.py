@@ -21,7 +21,7 @@ from dphmm.service.access import Access, RefusedError
 from dphmm.service.metrics import Metrics
 from dphmm.service.settings import ServiceSettings
 
-__all__ = ["Door", "log"]
+__all__ = ["Middleware", "log"]
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -48,7 +48,7 @@ def until_tick(passed: float, tick: float) -> float:
     return max(1, math.ceil(passed / tick)) * tick - passed
 
 
-class Door:
+class Middleware:
     """The outermost application."""
 
     def __init__(
@@ -57,11 +57,11 @@ class Door:
         settings: ServiceSettings,
         metrics: Metrics,
         access: Access,
-        known: Callable[[Request], Awaitable[Key]],
+        find_key: Callable[[Request], Awaitable[Key]],
     ) -> None:
         self.app = app
         self._access = access
-        self._known = known
+        self._find_key = find_key
         self._settings = settings
         self._metrics = metrics
         self.closing = False
@@ -80,7 +80,7 @@ class Door:
         else:
             try:
                 if scope["path"].startswith(CLOSED):
-                    key = await self._known(Request(scope))
+                    key = await self._find_key(Request(scope))
                     scope["state"].update(key=key, client=key.client, access=self._access)
                 body = await self._body(scope, receive)
                 await self.app(scope, _replayed(body, receive), answer)
@@ -92,7 +92,7 @@ class Door:
                 await answer.refuse(408, "the body must come faster; send it again")
             except _GoneError:
                 return
-            except Exception as fault:  # the door is the last one who can answer
+            except Exception as fault:  # nobody further out could answer
                 # Its own words might quote what was sent; its kind and its place do not.
                 kind = type(fault)
                 told = (kind, Exception(kind.__name__), fault.__traceback__)

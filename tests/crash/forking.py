@@ -1,8 +1,8 @@
-"""A process that hatches servers: `python -m tests.crash.hatchery URL [late]`.
+"""A process that forks servers: `python -m tests.crash.forking URL [late]`.
 
 Everything is imported once; each line on standard input forks a server on the same listening
 socket, and its process id comes back on standard output. The socket outlives the servers, so
-clients that knock while none is there wait a moment.
+clients that connect while none is there wait a moment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 
-from dphmm.books import Store
+from dphmm.books import MemoryBook, Store
 from dphmm.books.database import Sqlite
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app  # noqa: F401  loaded before the forks
@@ -19,20 +19,23 @@ from dphmm.service.server import serve
 from tests.crash import world
 
 SETTINGS = ServiceSettings(tick=0, rate=0, threads=4)
-LATE = 20
+LATE = 5
 
 
 class LateSqlite(Sqlite):
-    """Broken on purpose: answers leave first, every twentieth transaction is committed."""
+    """Broken on purpose: answers leave first, only every fifth of them is committed."""
 
     begun = 0
 
     def _run(self, begin):
         connection = self._connection()
         if not connection.in_transaction:
-            connection.execute("BEGIN IMMEDIATE")
+            if begin == "BEGIN":  # a read, which may come from a thread that never writes
+                yield from super()._run(begin)
+                return
+            connection.execute(begin)
         yield from super()._run.__func__(_NoBegin(self, connection), begin)
-        self.begun += 1
+        self.begun += begin != "BEGIN"
         if self.begun % LATE == 0:
             connection.execute("COMMIT")
 
@@ -53,6 +56,9 @@ class _NoBegin:
             if sql in ("BEGIN", "BEGIN IMMEDIATE", "COMMIT")
             else self._real.execute(sql, values)
         )
+
+    def executemany(self, sql, rows):
+        return self._real.executemany(sql, rows)
 
     def _drop(self, connection):
         pass
@@ -79,7 +85,7 @@ def say(word: object) -> None:
 
 def main() -> None:
     url, late = sys.argv[1], "late" in sys.argv[2:]
-    world.rules().begin("warm").release(4)  # compiled code is loaded before the first fork
+    world.release(MemoryBook(), "warm", 1, 4)  # compiled code is loaded before the first fork
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     say(listening.getsockname()[1])
     for _ in sys.stdin:

@@ -1,15 +1,15 @@
-// The take-away panel: the scenario, pictures, releases and a link.
+// The panel to take away what is shown: the scenario, pictures, releases and a link.
 
 import { h, fill, save } from "./elements.js";
 import { askForFile } from "./server.js";
 import { toFragment } from "./view.js";
 import { mapSvg, plotSvg, plotsSvg, toPng } from "./pictures.js";
 
-export class TakePanel {
+export class DownloadsPanel {
   // now: a function that gives { view, world, map, walked, request }
   constructor(holder, now) {
     this.now = now;
-    this.said = h("p", { className: "note", role: "status", id: "take-said" });
+    this.said = h("p", { className: "note", role: "status", id: "download-said" });
     const button = (id, label, action, properties = {}) =>
       h("button", { type: "button", id, ...properties, onclick: () => this.try(action) }, label);
     this.link = h("input", {
@@ -22,10 +22,10 @@ export class TakePanel {
     this.walkButtons = h(
       "div",
       { className: "row" },
-      button("take-csv", "CSV", () => this.csv()),
-      button("take-geojson", "GeoJSON", () => this.geojson()),
-      button("take-plots", "Plots (SVG)", () => this.plots()),
-      button("take-plots-png", "Plots (PNG)", () => this.plotsPng()),
+      button("download-csv", "CSV", () => this.csv()),
+      button("download-geojson", "GeoJSON", () => this.geojson()),
+      button("download-plots", "Plots (SVG)", () => this.plots()),
+      button("download-plots-png", "Plots (PNG)", () => this.plotsPng()),
     );
     this.walkNote = h("p", { className: "note" });
     fill(
@@ -42,16 +42,16 @@ export class TakePanel {
       h(
         "div",
         { className: "row" },
-        button("take-scenario", "Scenario (zip)", () => this.scenario()),
-        button("take-toml", "Only the TOML", () => this.toml()),
+        button("download-scenario", "Scenario (zip)", () => this.scenario()),
+        button("download-toml", "Only the TOML", () => this.toml()),
       ),
       h("h3", {}, "The pictures"),
       h(
         "div",
         { className: "row" },
-        button("take-svg", "Map (SVG)", () => this.svg()),
-        button("take-png", "Map (PNG)", () => this.png()),
-        button("take-hull", "Hull (SVG)", () => this.hull()),
+        button("download-svg", "Map (SVG)", () => this.svg()),
+        button("download-png", "Map (PNG)", () => this.png()),
+        button("download-hull", "Hull (SVG)", () => this.hull()),
       ),
       h("h3", {}, "The simulated releases"),
       this.walkButtons,
@@ -61,7 +61,7 @@ export class TakePanel {
       h(
         "div",
         { className: "row" },
-        button("take-link", "Copy the link", () => this.copy()),
+        button("download-link", "Copy the link", () => this.copy()),
       ),
       this.link,
       this.said,
@@ -72,7 +72,7 @@ export class TakePanel {
     const { walked, world } = this.now();
     for (const button of this.walkButtons.children) button.disabled = !walked;
     const nowhere = walked && !walked.runs[0].degrees;
-    document.getElementById("take-geojson").disabled = !walked || nowhere;
+    document.getElementById("download-geojson").disabled = !walked || nowhere;
     this.walkNote.textContent = !walked
       ? "Run a walk first; then its releases can be saved here."
       : nowhere

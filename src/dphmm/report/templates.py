@@ -1,0 +1,70 @@
+"""Pages from templates: whatever is put into one is text, unless the template says otherwise."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from math import exp, inf
+from typing import TYPE_CHECKING, Any
+
+from dphmm import __version__
+from dphmm.errors import require
+from dphmm.geometry.exact import as_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["render"]
+
+
+def render(template: str, **values: Any) -> str:
+    """The page of a template; a value that it needs and does not get is an error."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    jinja2 = require("jinja2", "cli")
+    environment: Environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("dphmm.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals["version"] = __version__
+    environment.filters |= {
+        "exact": as_text,
+        "number": _number,
+        "measure": _measure,
+        "odds": _odds,
+        "factor": _factor,
+        "thousands": "{:,}".format,
+        "digits": lambda value, count: f"{float(value):.{count}g}",
+        "percent": lambda share, digits: f"{100 * share:.{digits}f}",
+    }
+    return environment
+
+
+def _number(value: Fraction | float) -> str:
+    return "∞" if value == inf else f"{float(value):.4g}"
+
+
+def _measure(value: float, unit: str) -> str:
+    """A length with its unit, if that is known."""
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{text} {unit}".strip()
+
+
+def _odds(epsilon: Fraction) -> str:
+    """What even odds become, at most."""
+    return f"{exp(epsilon):.2g}" if epsilon < 12 else f"e^{float(epsilon):g}"
+
+
+def _factor(loss: Fraction | float) -> str:
+    if loss == inf:
+        return "without limit"
+    if loss > 14:
+        return f"by up to e^{float(loss):.3g}, which is no useful limit"
+    return f"by at most a factor of {exp(loss):.3g}"

@@ -1,0 +1,50 @@
+"""A service with clients, keys and a person, for its tests."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from dphmm.books import SCOPES, Store, create_key
+from dphmm.service import ServiceSettings
+from dphmm.service.app import create_app
+from tests.crash import paper_scenario
+from tests.crash.http import Http
+
+FAST = ServiceSettings(tick=0, rate=0, wrong_keys=0, key_memory=0)
+
+
+class World:
+    """A service with two clients, a scenario and a person."""
+
+    def __init__(self, path, chosen=FAST, randomness=None):
+        self.store = Store.open(str(path / "store.db"))
+        self.keys = {
+            (client, scope): create_key(self.store, client, [scope])
+            for client in ("red", "blue")
+            for scope in SCOPES
+        }
+        self.app = create_app(self.store, chosen, randomness)
+        self.http = Http(self.app)
+        self.scenario = self.ask(
+            "POST", "/v1/scenarios", paper_scenario.body(), scope="admin"
+        ).json()["id"]
+        self.person = f"/v1/scenarios/{self.scenario}/people/anna"
+        assert self.ask("PUT", self.person, {}).status_code == 200
+
+    def ask(self, method, path, body=None, *, client="red", scope=None, key=None, **options):
+        scope = scope or {"GET": "read"}.get(method, "release")
+        held = self.keys[client, scope] if key is None else key
+        headers = {"authorization": f"Bearer {held}"} if held else {}
+        return self.http.request(method, path, json=body, headers=headers, **options)
+
+    def release(self, time, state, **options):
+        return self.ask(
+            "POST", self.person + "/releases", {"time": time, "state": state}, **options
+        )
+
+
+@contextmanager
+def service(path, **chosen):
+    world = World(path, ServiceSettings(**{"tick": 0, "rate": 0, "key_memory": 0, **chosen}))
+    yield world
+    world.store.close()
