@@ -14,7 +14,7 @@ from dphmm.audit.controls import (
     running_example,
     sampler_of,
 )
-from dphmm.audit.running import DRAWS, FALSE_ALARM, Audit, audit
+from dphmm.audit.running import DRAWS, FALSE_ALARM, Audit, audit_sampler
 from dphmm.audit.sampler import MechanismSampler, Sampler, load
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "MechanismSampler",
     "Sampler",
     "Subject",
-    "audit",
+    "audit_sampler",
     "bound",
     "controls",
     "load",

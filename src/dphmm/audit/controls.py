@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dphmm._types import FloatArray, IntArray
 from dphmm.audit.checks import LEAST_MISS, Finding, Test, law_miss, lower, ratio_miss
 from dphmm.audit.events import Cells, Cones, fine_events
-from dphmm.audit.running import DRAWS, FALSE_ALARM, OFF, PILOT, Audit, audit
+from dphmm.audit.running import DRAWS, FALSE_ALARM, OFF, PILOT, Audit, audit_sampler
 from dphmm.audit.sampler import Answers, MechanismSampler, Sampler, checked
 from dphmm.geometry.query import Query
 from dphmm.noise.cones import Fan, fan_of
@@ -166,7 +166,9 @@ def controls(*, draws: int = DRAWS, false_alarm: float = FALSE_ALARM) -> list[Co
     subject = running_example()
     found = []
     for name, (test, make) in CONTROLS.items():
-        result = audit(partial(make, subject), name=name, draws=draws, false_alarm=false_alarm)
+        result = audit_sampler(
+            partial(make, subject), name=name, draws=draws, false_alarm=false_alarm
+        )
         levels = [finding.level for finding in result.findings if finding.test == test]
         miss = _miss(name, subject, result, draws, levels[0]) if levels else 1.0
         found.append(Control(name, test, result, miss))

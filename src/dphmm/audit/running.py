@@ -32,7 +32,7 @@ from dphmm.audit.events import (
 from dphmm.audit.sampler import Answers, Checked, Sampler, checked, drawn
 from dphmm.errors import ArgumentError
 
-__all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit"]
+__all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit_sampler"]
 
 DRAWS = 200_000
 """Draws a state, enough to see a tenth too much epsilon almost surely."""
@@ -88,7 +88,7 @@ class Audit:
         )
 
 
-def audit(
+def audit_sampler(
     make: Callable[[], Sampler],
     *,
     name: str = "mechanism",
@@ -97,11 +97,16 @@ def audit(
 ) -> Audit:
     """What black-box tests find against a sampler's claim.
 
-    `make` returns a fresh instance every time. Edges, events and cells are fixed before the
-    first draw; the levels of all tests add up to `false_alarm`.
+    Edges, events and cells are fixed before the first draw.
+
+    Args:
+        make: Gives a fresh sampler every time, for example its class.
+        name: What the result calls it.
+        draws: How many answers to draw for each state.
+        false_alarm: The chance that any test accuses it wrongly; those of all tests add up.
 
     >>> from dphmm.audit import running_example, sampler_of
-    >>> result = audit(sampler_of(running_example()), draws=5000)
+    >>> result = audit_sampler(sampler_of(running_example()), draws=5000)
     >>> result.violations
     ()
     """

@@ -14,7 +14,7 @@ from dphmm.audit import (
     Audit,
     Control,
     Sampler,
-    audit,
+    audit_sampler,
     controls,
     load,
     running_example,
@@ -106,7 +106,7 @@ def _subjects(scenario_file: str | None, mechanisms: tuple[str, ...]) -> dict[st
 def _audited(subjects: dict[str, Maker], draws: int, share: float) -> Iterator[Audit]:
     for name, make in subjects.items():
         try:
-            yield audit(make, name=name, draws=draws, false_alarm=share)
+            yield audit_sampler(make, name=name, draws=draws, false_alarm=share)
         except DphmmError:
             raise
         except Exception as fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class Release:
         answer, estimate = (", ".join(f"{x:.6g}" for x in v) for v in (self.answer, self.estimate))
         return (
             f"time {self.time}: <b>{answer}</b> (estimate {estimate}), epsilon "
-            f"{as_text(self.epsilon)}<br>{self.statement}"
+            f"{as_text(self.epsilon)}<br>{escape(self.statement)}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dphmm.audit import DRAWS, Audit, Subject, audit, sampler_of
+from dphmm.audit import DRAWS, Audit, Subject, audit_sampler, sampler_of
 from dphmm.errors import ScenarioError
 from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
@@ -34,4 +34,4 @@ def subject_of(scenario: Scenario) -> Subject:
 def audit_scenario(scenario: Scenario, draws: int | None) -> Audit:
     """See `Scenario.audit`."""
     sampler = sampler_of(subject_of(scenario))
-    return audit(sampler, name=scenario.name, draws=DRAWS if draws is None else draws)
+    return audit_sampler(sampler, name=scenario.name, draws=DRAWS if draws is None else draws)
