@@ -181,7 +181,7 @@ class Plan:
         mechanism: "knorm" (the paper's), "laplace" or "isotropic".
         shape: "hull", or "enlarged" for a larger body with a smaller error.
         repair: How an exposed state gets its partner: "min_error", "nearest", "min_area",
-            "optimal", or None for no repair.
+            "optimal", "optimal_volume", or None for no repair.
         full_rank: Whether repair also adds edges until no answer tells states apart for certain.
         partners: The states that repair should use: a state for each, or a graph to choose from.
         delta: Above zero, only the likeliest states are protected, as many as hold 1 - delta of

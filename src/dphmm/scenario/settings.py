@@ -23,7 +23,7 @@ from dphmm.tables.files import read_text
 
 __all__ = ["Policy", "Settings"]
 
-REPAIRS = ("nearest", "min_area", "min_error", "optimal", "none")
+REPAIRS = ("nearest", "min_area", "min_error", "optimal", "optimal_volume", "none")
 Number: TypeAlias = int | Decimal | str
 
 
