@@ -224,7 +224,8 @@ class Plan:
         """
         if not self.delta:
             return prior.possible
-        return location_set(prior.probabilities, float(self.delta))
+        # The small probability of going anywhere would fill the set with far states.
+        return location_set(prior.by_own_moves(), float(self.delta))
 
     def at(self, possible: ArrayLike) -> Protected:
         """What protects the states of a possible set.
