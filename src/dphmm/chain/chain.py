@@ -46,19 +46,6 @@ class Chain(ABC):
     def digest(self) -> bytes:
         """A fingerprint of every probability, to the last bit, the same on every machine."""
 
-    @property
-    @abstractmethod
-    def own(self) -> Chain:
-        """The chain without the small probability of going anywhere; itself if it has none."""
-
-    @property
-    @abstractmethod
-    def zeros(self) -> str:
-        """`guesses` if every state can be reached at every step, else `facts`.
-
-        Under facts, what is promised holds for people who move as the model says is possible.
-        """
-
     def filter(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
         """The belief after each step, given the observations up to it.
 

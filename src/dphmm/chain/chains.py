@@ -84,18 +84,6 @@ class TimeVaryingModel(Chain):
             whole.update(model.digest)
         return whole.digest()
 
-    @cached_property
-    def own(self) -> Chain:
-        """The models' own moves alone; the chain itself if all zeros are facts."""
-        if all(model.own is model for model in self.models):
-            return self
-        return TimeVaryingModel([model.own for model in self.models], self._schedule)
-
-    @property
-    def zeros(self) -> str:
-        """`guesses` if every model can go anywhere, else `facts`."""
-        return "guesses" if all(model.anywhere for model in self.models) else "facts"
-
     def at(self, time: int) -> MarkovModel:
         """The model that governs the step into `time`.
 

@@ -26,6 +26,9 @@ from dphmm.errors import ArgumentError, expect
 
 __all__ = ["PrivacyStatement", "privacy_statement", "realised_odds"]
 
+CONDITION = "for people who move as the model says is possible"
+"""What every sentence says that rests on a zero which somebody stated."""
+
 LARGEST_FACTOR = 14.0
 """Above this loss a factor is over a million and is no longer written out."""
 

@@ -49,7 +49,8 @@ def write_model(path: str | Path, model: Chain, source: str) -> None:
     """Write a model file, whole or not at all."""
     models, schedule = _parts(model)
     header = {"format": FORMAT, "n_states": model.n_states, "source": source}
-    header |= {"zeros": model.zeros, "anywhere": [part.anywhere for part in models]}
+    anywhere = [part.anywhere for part in models]
+    header |= {"zeros": "guesses" if all(anywhere) else "facts", "anywhere": anywhere}
     if schedule is not None:
         header["schedule"] = schedule
     arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
