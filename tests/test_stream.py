@@ -104,7 +104,10 @@ def test_a_lone_possible_state_is_released_with_a_statement():
     model = MarkovModel([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     stream = example(model=model, policy=PolicyGraph.complete(3), query=Query([0, 5, 9]))
     release = stream.release(1)
-    assert release.statement == "Only one state is possible; nothing can protect it."
+    assert release.statement == (
+        "Only one state is possible for people who move as the model says is possible; "
+        "nothing can protect it."
+    )
     assert release.lattice.tolist() == [5]
     assert stream.ledger.spent == 1
 

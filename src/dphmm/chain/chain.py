@@ -46,6 +46,14 @@ class Chain(ABC):
     def digest(self) -> bytes:
         """A fingerprint of every probability, to the last bit, the same on every machine."""
 
+    @property
+    def has_stated_zeros(self) -> bool:
+        """Whether some move is impossible because somebody said so.
+
+        Then what is promised holds for people who move as the model says is possible.
+        """
+        return True
+
     def filter(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
         """The belief after each step, given the observations up to it.
 

@@ -84,6 +84,11 @@ class TimeVaryingModel(Chain):
             whole.update(model.digest)
         return whole.digest()
 
+    @property
+    def has_stated_zeros(self) -> bool:
+        """Whether one of the models calls a move impossible because somebody said so."""
+        return any(model.has_stated_zeros for model in self.models)
+
     def at(self, time: int) -> MarkovModel:
         """The model that governs the step into `time`.
 

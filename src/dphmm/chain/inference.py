@@ -89,7 +89,7 @@ def messages(chain: Chain, rows: Sequence[FloatArray | None], time: int) -> list
 
 def _log_jump(model: MarkovModel, message: FloatArray) -> float:
     """The log-likelihood of what follows a step that goes anywhere."""
-    landing = model._landing
+    landing = model.landing
     terms = add_logs(np.log(model.jumps[landing]), message[landing])
     top = float(terms.max())
     return top if top == -np.inf else top + float(np.log(np.exp(terms - top).sum()))
@@ -272,7 +272,7 @@ def stationary_logs_anywhere(model: MarkovModel) -> FloatArray:
     p (I - (1 - a) M) = a u, on the states that jumps and moves lead to. The diagonal is summed
     from what leaves, a among it; the result is good to rounding over a.
     """
-    reached = model._landing
+    reached = model.landing
     while (further := reached | model.successors(reached)).sum() > reached.sum():
         reached = further
     states = np.flatnonzero(reached)

@@ -147,6 +147,11 @@ class MarkovModel(Chain):
         return "guesses" if self.anywhere else "facts"
 
     @cached_property
+    def has_stated_zeros(self) -> bool:
+        """Whether some move is impossible because somebody said so."""
+        return not self.anywhere and self._transition.nnz < self.n_states**2
+
+    @cached_property
     def own(self) -> MarkovModel:
         """The model's own moves alone; the model itself if its zeros are facts."""
         return MarkovModel(self._transition) if self.anywhere else self
@@ -187,7 +192,7 @@ class MarkovModel(Chain):
         if mask.all() or (self._reaches_all and mask.any()):
             return self._reachable
         reached: Mask = self._incoming_pattern @ mask
-        return reached | self._landing if self.anywhere and mask.any() else reached
+        return reached | self.landing if self.anywhere and mask.any() else reached
 
     def stationary(self) -> Belief:
         """The belief that one more step does not change, p M = p.
@@ -369,15 +374,15 @@ class MarkovModel(Chain):
 
     @cached_property
     def _reachable(self) -> Mask:
-        reached: Mask = (np.diff(self.incoming.indptr) > 0) | self._landing
+        reached: Mask = (np.diff(self.incoming.indptr) > 0) | self.landing
         reached.setflags(write=False)
         return reached
 
     @cached_property
-    def _landing(self) -> Mask:
+    def landing(self) -> Mask:
         """The states that can be reached from anywhere."""
         return self.jumps > 0
 
     @cached_property
     def _reaches_all(self) -> bool:
-        return bool(self._landing.all())
+        return bool(self.landing.all())

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -107,19 +106,6 @@ class Protected:
     def is_lone(self) -> bool:
         """Whether only one state is possible, which nothing can hide."""
         return int(self.possible.sum()) == 1
-
-    def statement(self, epsilon: Fraction, delta: Exact = 0) -> str:
-        """What a release at this step does and does not hide, in a sentence."""
-        if self.is_lone:
-            return "Only one state is possible; nothing can protect it."
-        text = f"Odds between two linked states change by at most a factor exp({float(epsilon):g})."
-        if delta:
-            text += (
-                f" States outside the {float(1 - exact(delta)):g} location set are not protected."
-            )
-        if self.worst_norm == inf:
-            text += " Some possible states are told apart with certainty."
-        return text
 
 
 class _Cache:

@@ -20,6 +20,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.statement import release_statement
 from dphmm.errors import ArgumentError, BudgetError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.noise.cones import fan_of
@@ -272,7 +273,8 @@ class Batch:
             lattice[speaking] = said
             if len(speaking):
                 cost = step.constrained(price)
-                charges.append(Charge(speaking, price, cost, step.statement(price)))
+                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+                charges.append(Charge(speaking, price, cost, said_of))
             if step.mechanism(price) not in noises:
                 noises.append(step.mechanism(price))
             noise_of[speaking] = noises.index(step.mechanism(price))
