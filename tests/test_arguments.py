@@ -59,7 +59,8 @@ HISTORY = History(MODEL, [[CHARGE]] * 3, start=0)
 BELIEF = Belief.uniform(6)
 NOISE = Mechanism(QUERY, HULL, 1)
 TURNS = TimeVaryingModel([MODEL, MODEL])
-PAIRS = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2)
+TERM = {"zeros": "guesses", "anywhere": 0.1, "density": [0.5, 0.5]}
+PAIRS = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2, zeros="facts")
 SEEN = np.zeros((2, 6))
 FOUND = attack(SEEN, model=MODEL, start=3)
 TRUTH = [4, 5]
@@ -98,8 +99,14 @@ GOOD = {
     MODEL.at: {"time": 1},
     TURNS.at: {"time": 1},
     MODEL.successors: {"possible": [0]},
-    MarkovModel.fit: {"sequences": [[0, 1]], "n_states": 2, "smoothing": 0.5, "support": np.eye(2)},
-    MarkovModel.from_counts: {"counts": np.eye(2), "smoothing": 0.5, "support": np.eye(2)},
+    MarkovModel.fit: {
+        "sequences": [[0, 1]],
+        "n_states": 2,
+        "smoothing": 0.5,
+        "support": np.eye(2),
+        **TERM,
+    },
+    MarkovModel.from_counts: {"counts": np.eye(2), "smoothing": 0.5, "support": np.eye(2), **TERM},
     MODEL.filter: {"observations": SEEN, "start": 3, "time": 0},
     MODEL.smooth: {"observations": SEEN, "start": 3, "time": 0},
     MODEL.decode: {"observations": SEEN, "start": 3, "time": 0},
@@ -121,13 +128,14 @@ GOOD = {
         "first_times": [0],
         "smoothing": 0.5,
         "support": np.eye(2),
+        **TERM,
     },
     SecondOrderModel: {
         "transition": PAIRS.transition,
         "pairs": PAIRS.pairs,
         "n_base_states": 2,
     },
-    SecondOrderModel.fit: {"sequences": [[0, 1, 0]], "n_states": 2, "smoothing": 0.5},
+    SecondOrderModel.fit: {"sequences": [[0, 1, 0]], "n_states": 2, "smoothing": 0.5, **TERM},
     PAIRS.encode: {"sequence": [0, 1, 0]},
     PAIRS.current_belief: {"belief": Belief.uniform(3)},
     body_for: {"mechanism": "knorm", "shape": "hull"},

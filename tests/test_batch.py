@@ -28,11 +28,12 @@ from tests import paper
 KEYED = KeyedRandomness(bytes(range(32)))
 
 
-def lazy_grid(side: int) -> tuple[MarkovModel, Query]:
-    """A walk that stays or moves to one of the eight cells around."""
+def lazy_grid(side: int, anywhere: float = 0.0) -> tuple[MarkovModel, Query]:
+    """A walk that stays or moves to one of the eight cells around, or goes anywhere."""
     cells = np.stack(np.meshgrid(np.arange(side), np.arange(side)), axis=-1).reshape(-1, 2)
     near = np.abs(cells[:, None] - cells[None, :]).max(axis=2) <= 1
-    return MarkovModel(near / near.sum(axis=1, keepdims=True)), Query(cells * 340)
+    matrix = near / near.sum(axis=1, keepdims=True)
+    return MarkovModel(matrix, anywhere=anywhere), Query(cells * 340)
 
 
 def assert_same(batch: Batch, streams: list[Stream]) -> None:
@@ -105,10 +106,13 @@ def test_the_running_example_is_released_alike_for_many() -> None:
     people=st.integers(1, 9),
     epsilon=st.sampled_from(["0.1", "1", "8", "1/3"]),
     policy=st.sampled_from(["complete", "distance", "one_step", "empty"]),
+    anywhere=st.sampled_from([0.0, 0.01, 1e-30]),
 )
-def test_a_batch_equals_its_streams(seed: int, people: int, epsilon: str, policy: str) -> None:
+def test_a_batch_equals_its_streams(
+    seed: int, people: int, epsilon: str, policy: str, anywhere: float
+) -> None:
     rng = np.random.default_rng(seed)
-    model, query = lazy_grid(4)
+    model, query = lazy_grid(4, anywhere)
     graph = {
         "complete": PolicyGraph.complete(16),
         "distance": PolicyGraph.within_distance(query, 500),

@@ -88,6 +88,33 @@ def test_the_support_may_be_a_radius(folder: Path) -> None:
     np.testing.assert_array_equal(model.at(1).transition.toarray() > 0, near)
 
 
+def test_what_nobody_did_is_a_guess_unless_somebody_states_it(folder: Path) -> None:
+    for options, anywhere in (
+        ((), 0.01),
+        (("--anywhere", 0.2), 0.2),
+        (("--zeros", "facts"), 0.0),
+        (("--epsilon", 1, "--radius", 1.5), 0.01),
+        (("--epsilon", 1, "--radius", 1.5, "--zeros", "facts"), 0.0),
+        (("--slots", 2), 0.01),
+    ):
+        model, _ = learn(folder, *options)
+        assert [model.at(time).anywhere for time in (0, 1)] == [anywhere] * 2
+    arguments = ("learn", folder / "trips.csv", "--states", folder / "states.csv")
+    guesses = run(*arguments, "-o", folder / "a.npz").stdout
+    assert "zeros are guesses: 0.01 of all steps may go anywhere" in guesses
+    facts = run(*arguments, "-o", folder / "b.npz", "--zeros", "facts").stdout
+    assert "zeros are facts: what is promised holds for people who move as the model says" in facts
+    report = json.loads(run(*arguments, "-o", folder / "a.npz", "--json").stdout)
+    assert (report["zeros"], report["anywhere"]) == ("guesses", 0.01)
+    wrong = run(*arguments, "-o", folder / "c.npz", "--zeros", "facts", "--anywhere", "0.1")
+    assert wrong.exit_code == 2
+    assert "anywhere must be 0 when zeros are facts, got 0.1" in wrong.stderr
+    released = run("learn", "x.csv", "--from-releases", folder / "paper.toml", "-o", "y.npz",
+                   "--zeros", "facts")  # fmt: skip
+    assert released.exit_code == 2
+    assert "without --zeros and --anywhere" in released.stderr
+
+
 def test_private_learning_without_a_public_support_is_refused(folder: Path) -> None:
     out = folder / "learned.npz"
     result = run("learn", folder / "trips.csv", "--states", folder / "states.csv", "-o", out,

@@ -199,7 +199,13 @@ def random_history(rng: np.random.Generator, flat: bool = True) -> History:
 def random_model(rng: np.random.Generator, n: int) -> MarkovModel:
     moves = rng.random((n, n)) < rng.choice([0.3, 0.6, 1.0])
     moves[np.arange(n), rng.integers(n, size=n)] = True
-    return MarkovModel(moves / moves.sum(axis=1, keepdims=True))
+    model = MarkovModel(moves / moves.sum(axis=1, keepdims=True))
+    if rng.random() < 0.4:
+        # To some states only, as chains over pairs do, or to all.
+        density = (rng.random(n) < rng.choice([0.5, 1.0])).astype(float)
+        density[rng.integers(n)] = 1
+        model._go_anywhere(0.1, density / density.sum())
+    return model
 
 
 @given(histories())
@@ -299,7 +305,8 @@ def paths(history: History, steps: int) -> list[tuple[int, ...]]:
     """Every path of some length that the chain allows through the possible sets."""
     found = [(int(state),) for state in history.states(0)]
     for step in range(1, steps):
-        moves = history.models[step].transition.toarray() > 0
+        model = history.models[step]
+        moves = (model.transition.toarray() + model.jumps) > 0
         found = [
             (*path, int(state))
             for path in found
@@ -445,7 +452,7 @@ def test_a_statement_says_when_it_holds_for_this_history_only() -> None:
 def test_above_the_bound_a_statement_gives_a_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
     query, model = ring(5, far=10)
     history = History.of(query, model, [UNIT] * 10, 1)
-    for module in ("composition", "statement"):
+    for module in ("composition", "sequences", "statement"):
         monkeypatch.setattr(f"dphmm.cost.{module}.TIGHT_STATES", 4)
     with pytest.raises(TooLargeError, match="up to 4 possible states, got 5"):
         sequence_epsilon(history)
@@ -490,3 +497,78 @@ def test_wrong_arguments_are_refused_by_name() -> None:
         realised_odds([1.0, 0.0], [0.5, 0.5])
     with pytest.raises(ArgumentError, match="given together"):
         privacy_statement(history, prior=[1, 0, 0])
+
+
+# Learned zeros
+
+
+def test_a_bus_that_stays_where_the_ring_never_does_is_told_what_it_loses() -> None:
+    # 24 stops, all at 0 but the last; linking it with its neighbour gives the body 10.
+    query, stated = ring(24, far=10)
+    body, steps = SensitivityHull.from_vertices([[10]]), 48
+    bus, other = [23] * steps, [22] * steps
+    facts = History.of(query, stated, [body] * steps, 1)
+    assert path_epsilon(facts, bus, other) == steps
+    assert sequence_epsilon(facts) == 4
+    assert "for people who move as the model says is possible" in privacy_statement(facts).text()
+    learned = MarkovModel(stated.transition, anywhere=0.01)
+    guesses = History.of(query, learned, [body] * steps, 1)
+    assert sequence_epsilon(guesses) == paper_sequence_epsilon(guesses) == steps
+    assert (event_epsilon(guesses), window_epsilon(guesses, 10)) == (1, 10)
+    statement = privacy_statement(guesses)
+    assert statement.sequence == steps
+    assert statement.own is not None
+    assert (statement.own.event, statement.own.sequence) == (0, 4)
+    lines = statement.text().splitlines()
+    conditional = [line for line in lines if "for people who move" in line]
+    assert len(conditional) == 1
+    assert conditional[0].startswith("These hold whatever you did; for people who move as the")
+
+
+def test_every_sentence_under_facts_has_its_condition() -> None:
+    query, model = lazy_walk(3)
+    hull = sensitivity_hull(query, PolicyGraph.within_distance(query, 1))
+    facts = privacy_statement(History.of(query, model, [hull] * 3, 1, start=4))
+    assert facts.stated_zeros
+    assert facts.own is None
+    text = facts.text().splitlines()
+    promises = [line for line in text if "by at most" in line or "without limit" in line]
+    assert len(promises) == 5
+    for line in promises:
+        assert line.endswith("for people who move as the model says is possible.")
+    whole = MarkovModel(np.full((9, 9), 1 / 9))
+    assert not privacy_statement(History.of(query, whole, [hull] * 3, 1)).stated_zeros
+
+
+def test_on_a_grid_the_price_of_full_support_is_printed() -> None:
+    # Section 4 of the research notes: 15 x 15 cells, radius 3: 1 -> 7, 21 -> 42, 147 -> 168.
+    query, stated = lazy_walk(15)
+    hull = sensitivity_hull(query, PolicyGraph.within_distance(query, 3))
+    learned = MarkovModel(stated.transition, anywhere=0.01)
+    history = History.of(query, learned, [hull] * 24, 1)
+    own = history.own
+    assert own is not None
+    values = [(event_epsilon(h), window_epsilon(h, 6), sequence_epsilon(h)) for h in (own, history)]
+    assert values[1][0] > values[0][0]
+    assert values[1] == (values[1][0], 6 * values[1][0], 24 * values[1][0])
+    assert own.models[0] is own.models[1]
+
+
+def test_any_path_values_need_no_table_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = 60  # 3,600 states: more than a table of pairs is made for
+    cells = np.array(list(product(range(side), repeat=2)))
+    query = Query(cells)
+    learned = MarkovModel.fit([np.arange(side * side)], n_states=side * side)
+    hull = SensitivityHull.from_vertices([[3, 0], [0, 3]])
+    history = History.of(query, learned, [hull] * 5, 1)
+    assert history.is_free
+    monkeypatch.setattr("dphmm.cost.sequences.pair_losses", None)
+    far = Fraction(2 * (side - 1), 3)
+    assert (event_epsilon(history), sequence_epsilon(history)) == (far, 5 * far)
+
+
+def test_own_moves_that_an_answer_rules_out_leave_nothing_to_say() -> None:
+    learned = MarkovModel(np.eye(2), anywhere=0.1)
+    history = History.of(Query([0, 1]), learned, [UNIT], 1, start=0, possible=[[1]])
+    assert history.own is None
+    assert privacy_statement(history).own is None

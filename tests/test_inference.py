@@ -27,7 +27,13 @@ def cases(draw, max_states=4, max_steps=5):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     weights = rng.random((n, n)) * (rng.random((n, n)) < 0.6)
     weights[np.arange(n), rng.integers(0, n, n)] = 1.0
-    model = MarkovModel(weights / weights.sum(axis=1, keepdims=True))
+    anywhere = draw(st.sampled_from([0.0, 0.0, 1e-3, 0.3]))
+    density = rng.random(n) + 0.01
+    model = MarkovModel(
+        weights / weights.sum(axis=1, keepdims=True),
+        anywhere=anywhere,
+        density=density / density.sum() if anywhere and rng.random() < 0.5 else None,
+    )
     start = rng.random(n) * (rng.random(n) < 0.7)
     start[rng.integers(n)] = 1.0
     start /= start.sum()
@@ -42,9 +48,15 @@ def cases(draw, max_states=4, max_steps=5):
     return model, start, rows
 
 
+def dense(model):
+    """The whole matrix: the own moves and the term of rank one beside them."""
+    own, anywhere = model.transition.toarray(), model.anywhere
+    return (1 - anywhere) * own + anywhere * np.ones((len(own), 1)) * model.density
+
+
 def enumerate_paths(model, start, rows):
     """Every path of states at times 1.. with its log-probability together with the rows."""
-    transition = model.transition.toarray()
+    transition = dense(model)
     paths = np.array(list(itertools.product(range(model.n_states), repeat=len(rows))))
     with np.errstate(divide="ignore"):
         logs = np.log(start @ transition)[paths[:, 0]]
@@ -128,7 +140,7 @@ def test_em_never_falls_and_keeps_the_possible_moves(batch, smoothing):
 def test_a_sampled_walk_takes_only_possible_moves(case):
     model, start, _ = case
     walk = model.sample(50, rng=np.random.default_rng(0), start=start)
-    allowed = model.transition.toarray() > 0
+    allowed = dense(model) > 0
     assert model.successors(np.asarray(start) > 0)[walk[0]]
     assert allowed[walk[:-1], walk[1:]].all()
 
@@ -169,7 +181,7 @@ def test_score_and_path_agree_with_every_sequence(case):
 @given(cases(max_states=3, max_steps=4))
 def test_one_em_step_agrees_with_counting_over_every_sequence(case):
     model, start, rows = case
-    transition, n = model.transition.toarray(), model.n_states
+    transition, n = dense(model), model.n_states
     paths = np.array(list(itertools.product(range(n), repeat=len(rows) + 1)))
     with np.errstate(divide="ignore"):
         logs = np.log(np.asarray(start))[paths[:, 0]]
@@ -181,6 +193,9 @@ def test_one_em_step_agrees_with_counting_over_every_sequence(case):
     counts = np.zeros((n, n))
     for step in range(len(rows)):
         np.add.at(counts, (paths[:, step], paths[:, step + 1]), weights)
+    # Of a move that was made, this share was the matrix's own and not a step to anywhere.
+    own = (1 - model.anywhere) * model.transition.toarray()
+    counts *= np.divide(own, transition, out=np.zeros_like(own), where=transition > 0)
     learned = model.fit_em([rows], start=start, n_iter=1, tolerance=-np.inf).model
     # Rows that are all but never visited are a ratio of two roundings.
     for state in np.flatnonzero(counts.sum(axis=1) > 1e-12):
@@ -220,6 +235,22 @@ def test_a_long_walk_visits_each_move_as_often_as_its_probability():
     walk = model.sample(SAMPLES, rng=np.random.default_rng(1), start=[0.5, 0.5])
     counted = MarkovModel.fit([walk], n_states=2).transition.toarray()
     assert np.abs(counted - model.transition.toarray()).max() < FREQUENCY_GAP
+
+
+def test_a_long_walk_goes_anywhere_as_often_as_it_should():
+    model = MarkovModel([[0, 1, 0], [1, 0, 0], [1, 0, 0]], anywhere=0.2, density=[0.2, 0.3, 0.5])
+    walk = model.sample(SAMPLES, rng=np.random.default_rng(1), start=0)
+    counted = MarkovModel.fit([walk], n_states=3).transition.toarray()
+    assert np.abs(counted - dense(model)).max() < FREQUENCY_GAP * 2  # state 2 is rarer
+    assert np.abs(counted - model.transition.toarray()).max() > FREQUENCY_GAP * 2
+
+
+def test_em_with_a_term_keeps_it_and_its_own_moves():
+    model = MarkovModel([[0.5, 0.5], [0.0, 1.0]], anywhere=0.1, density=[0.25, 0.75])
+    learned = model.fit_em([[[0.0, -1.0]] * 4], start=0, n_iter=3).model
+    assert learned.anywhere == 0.1
+    assert (learned.density == model.density).all()
+    assert learned.transition.nnz == 3
 
 
 def test_an_observation_far_from_the_belief_does_not_lose_the_smoother():

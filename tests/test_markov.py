@@ -138,7 +138,9 @@ def log_step(logs, transition):
 @given(chains(tiny=True), st.sampled_from([1.0, 300.0, 5000.0]))
 def test_the_filter_agrees_with_dense_logs_near_and_below_underflow(chain, spread):
     model, rng = chain
-    dense = model.transition.toarray()
+    if rng.random() < 0.5:
+        model = MarkovModel(model.transition, anywhere=1e-9)
+    dense = (1 - model.anywhere) * model.transition.toarray() + model.jumps
     belief = Belief.uniform(model.n_states)
     logs = belief.log_probabilities
     for _ in range(20):
@@ -163,14 +165,19 @@ def test_wide_products_and_sums_agree_with_fractions(chain, depth):
     wide[:, impossible] = [[0.0], [np.inf]]
     incoming = model.incoming
     result, probabilities = np.empty((2, n)), np.empty(n)
-    kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, wide, result)
+    # Some states are jumped to, with a probability that may be at any level.
+    jumps = np.where(rng.random(n) < 0.5, 2.0 ** -rng.integers(1, 1000, n), 0.0)
+    kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, jumps, wide, result)
     values = [exact(*number) for number in wide.T]
     dense = incoming.toarray()
-    products = [sum(Fraction(m) * v for m, v in zip(row, values, strict=True)) for row in dense]
+    products = [
+        sum(Fraction(m) * v for m, v in zip(row, values, strict=True)) + Fraction(jump)
+        for row, jump in zip(dense, jumps, strict=True)
+    ]
     for number, product in zip(result.T, products, strict=True):
         assert abs(exact(*number) - product) <= product * Fraction(REL)
         assert number[1] == np.inf or number[0] >= 2.0**-256
-    if impossible.all():
+    if not sum(products):
         return
     kernels.chain.normalise(result, probabilities)
     for number, product in zip(result.T, products, strict=True):
@@ -397,6 +404,18 @@ def test_states_that_are_almost_never_left_keep_their_share():
     # One minus a move of 2**-60 is one in floats, so 1 - q must not be computed that way.
     model = MarkovModel([[1.0, 2.0**-60], [2.0**-61, 1.0]])
     np.testing.assert_allclose(model.stationary().probabilities, [1 / 3, 2 / 3], rtol=REL)
+
+
+@given(chains(tiny=True), st.sampled_from([1e-6, 0.01, 0.9]))
+def test_a_chain_that_can_go_anywhere_has_one_stationary_belief(chain, anywhere):
+    model, rng = chain
+    density = rng.random(model.n_states) + 0.01
+    model = MarkovModel(model.transition, anywhere=anywhere, density=density / density.sum())
+    belief = model.stationary()
+    assert belief.possible.all()
+    after = belief.predict(model).log_probabilities
+    # Elimination loses rounding over the least anywhere: 2e-16 / 1e-6, times a few states.
+    np.testing.assert_allclose(after, belief.log_probabilities, rtol=0, atol=1e-8)
 
 
 def test_two_closed_classes_have_no_one_stationary_belief():

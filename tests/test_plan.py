@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dphmm.cost.statement import release_statement
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -49,7 +50,7 @@ def test_without_repair_the_graph_is_only_restricted():
     assert step.hull.rank == 1
     assert step.worst_norm == inf
     assert step.constrained(Fraction(1)) == inf
-    assert step.statement(Fraction(1)).endswith("told apart with certainty.")
+    assert release_statement(step, Fraction(1)).endswith("told apart with certainty.")
 
 
 def test_laplace_repairs_what_its_own_body_exposes():
@@ -77,16 +78,16 @@ def test_a_lone_state_is_said_to_be_beyond_protection():
     assert step.is_lone
     assert step.hull.rank == 0
     assert step.worst_norm == 0
-    assert step.statement(Fraction(1)).startswith("Only one state is possible, so the answer is")
+    assert release_statement(step, Fraction(1)).startswith("Only one state is possible, so the")
     assert (step.price(Fraction(1)), step.known_answer.tolist()) == (0, QUERY.points[4].tolist())
 
 
 def test_a_statement_says_what_a_location_set_leaves_out():
     step = Plan(POLICY, QUERY).at(EXPOSING_S3)
-    assert step.statement(Fraction(1, 2)) == (
+    assert release_statement(step, Fraction(1, 2)) == (
         "Odds between two linked states change by at most a factor exp(0.5)."
     )
-    assert "outside the 0.9 location set" in step.statement(Fraction(1, 2), 0.1)
+    assert "outside the 0.9 location set" in release_statement(step, Fraction(1, 2), delta=0.1)
 
 
 # Laws

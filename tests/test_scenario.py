@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
@@ -125,8 +126,8 @@ def test_states_are_written_so_that_they_read_back(rows: list[tuple[str, float, 
 def test_a_model_is_written_so_that_it_reads_back_to_the_last_bit(
     counts: list[list[float]], schedule: tuple[int, ...] | None, source: str
 ) -> None:
-    plain = MarkovModel.from_counts(counts, smoothing=0.1)
-    models = [plain, MarkovModel.from_counts(np.eye(3))]
+    plain = MarkovModel.from_counts(counts, smoothing=0.1, density=[0.2, 0.3, 0.5])
+    models = [plain, MarkovModel.from_counts(np.eye(3), zeros="facts")]
     model = plain if schedule is None else TimeVaryingModel(models[: max(schedule) + 1], schedule)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.npz"
@@ -140,6 +141,38 @@ def test_a_model_is_written_so_that_it_reads_back_to_the_last_bit(
         mine, theirs = model.at(time).transition, back.model.at(time).transition
         assert mine.data.tobytes() == theirs.data.tobytes()
         assert sparse.csr_array(mine != theirs).nnz == 0
+        assert model.at(time).digest == back.model.at(time).digest
+
+
+def test_the_zeros_of_an_old_model_file_are_facts(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    write_model(path, MarkovModel(np.eye(2)), "given")
+    with np.load(path) as arrays:
+        parts = dict(arrays)
+    header = json.loads(parts["header"].tobytes())
+    assert (header["format"], header["zeros"], header["anywhere"]) == (2, "facts", [0.0])
+    old = {key: header[key] for key in ("n_states", "source")} | {"format": 1}
+    parts["header"] = np.frombuffer(json.dumps(old).encode(), np.uint8)
+    np.savez(path, **parts)
+    assert read_model(path).model.zeros == "facts"
+    parts["header"] = np.frombuffer(json.dumps({**header, "format": 3}).encode(), np.uint8)
+    np.savez(path, **parts)
+    with pytest.raises(DataError, match="model must be of format 2, got a newer one"):
+        read_model(path)
+
+
+def test_a_model_file_whose_term_is_broken_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    write_model(path, MarkovModel(np.eye(2), anywhere=0.1, density=[0.3, 0.7]), "given")
+    with np.load(path) as arrays:
+        parts = dict(arrays)
+    for broken in (
+        {"density_0": np.array([1.0])},
+        {"header": np.frombuffer(b'{"format": 2, "n_states": 2, "source": ""}', np.uint8)},
+    ):
+        np.savez(path, **{**parts, **broken})
+        with pytest.raises(DataError, match="a model that dphmm wrote, got another"):
+            read_model(path)
 
 
 @given(st.integers(-(10**10), 10**10), st.integers(-14 * 60, 14 * 60), st.sampled_from([1, 7, 300]))

@@ -104,7 +104,9 @@ def test_a_lone_possible_state_is_released_with_a_statement():
     model = MarkovModel([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     stream = example(model=model, policy=PolicyGraph.complete(3), query=Query([0, 5, 9]))
     release = stream.release(1)
-    assert release.statement.startswith("Only one state is possible, so the answer is public")
+    assert release.statement.startswith(
+        "Only one state is possible for people who move as the model says is possible, so the answer"
+    )
     assert release.lattice.tolist() == [5]
     assert (release.epsilon, stream.ledger.spent) == (0, 0)
     assert [entry.epsilon for entry in stream.ledger.entries] == [0]

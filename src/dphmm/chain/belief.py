@@ -16,10 +16,14 @@ from scipy import sparse
 from dphmm import kernels
 from dphmm._types import FloatArray, Mask
 from dphmm.chain.stochastic import (
+    LEVEL,
     SAFE_PROBABILITY,
     SUM_TOLERANCE,
     check_logs,
     check_vector,
+    least_on,
+    log_ratios,
+    weigh_wide,
 )
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import whole
@@ -29,12 +33,6 @@ if TYPE_CHECKING:
     from dphmm.chain.markov import MarkovModel
 
 __all__ = ["Belief", "Start"]
-
-LEVEL = 512 * np.log(2.0)
-"""One level of a wide number, in nats."""
-
-LOWEST_FACTOR = -1e15
-"""A log-likelihood ratio below this counts as this: possible, and beyond any comparison."""
 
 Start: TypeAlias = "int | ArrayLike | Belief"
 """What is known before the first step: a state, a distribution or a belief."""
@@ -192,6 +190,8 @@ class Belief:
     def predict(self, model: MarkovModel) -> Belief:
         """The belief after one step of the model, p M (line 1 of Algorithm 2).
 
+        A model with `anywhere` = a above zero gives (1 - a) p M + a u, u its density.
+
         No possible state is lost, however improbable: where the sparse product comes near
         underflow, it is taken in wide numbers, each state's at its own scale.
 
@@ -212,18 +212,28 @@ class Belief:
             raise ArgumentError(f"model must have {self.n_states} states, got {model.n_states}")
         return Predicted(self, model)
 
-    def _moved(self, incoming: sparse.csr_array, possible: Mask) -> Belief:
-        """The belief carried through a matrix whose rows are the new states."""
+    def by_own_moves(self) -> FloatArray:
+        """The probabilities that the latest step gives when nobody goes just anywhere.
+
+        They differ from `probabilities` only in a belief that a model with `anywhere` above
+        zero has just predicted.
+        """
+        return self.probabilities
+
+    def _moved(self, incoming: sparse.csr_array, jumps: FloatArray, possible: Mask) -> Belief:
+        """The belief carried through a matrix whose rows are the new states, plus jumps."""
         if self._wide is None:
             after = np.empty(possible.size)
             least = kernels.release.predict(
-                incoming.indptr, incoming.indices, incoming.data, self.probabilities, possible,
-                after,
+                incoming.indptr, incoming.indices, incoming.data, jumps, self.probabilities,
+                possible, after,
             )  # fmt: skip
             if least >= SAFE_PROBABILITY:
                 return Belief(possible, after, None)
         result = np.empty((2, possible.size))
-        kernels.chain.step(incoming.indptr, incoming.indices, incoming.data, self.widen(), result)
+        kernels.chain.step(
+            incoming.indptr, incoming.indices, incoming.data, jumps, self.widen(), result
+        )
         return _normalised(possible, result)[0]
 
     @property
@@ -270,17 +280,17 @@ class Belief:
                     f"{name} must leave a state possible, got minus infinity for all of them"
                 )
         if self._wide is None:
-            weights = _difference(given, top)
+            weights = log_ratios(given, top)
             np.exp(weights, out=weights)
             weights *= self.probabilities
-            if _least(weights, possible) >= SAFE_PROBABILITY:
+            if least_on(weights, possible) >= SAFE_PROBABILITY:
                 total = float(weights.sum())
                 weights /= total
                 return Belief(possible, weights, None), top + float(np.log(total))
         if not possible.all():
             top = float(given[possible].max())
         scaled, levels = self.widen()
-        wide = _weighed(scaled, levels, _difference(given, top), possible)
+        wide = weigh_wide(scaled, levels, log_ratios(given, top), possible)
         belief, log_total = _normalised(possible, wide)
         return belief, top + log_total
 
@@ -329,10 +339,16 @@ class Predicted(Belief):
     @property
     def _product(self) -> Belief:
         if self._taken is None:
-            moved = self.source._moved(self.model.incoming, self.possible)
+            moved = self.source._moved(self.model.incoming, self.model.jumps, self.possible)
             object.__setattr__(self, "_taken", moved)
         assert self._taken is not None
         return self._taken
+
+    def by_own_moves(self) -> FloatArray:
+        """The probabilities that the latest step gives when nobody goes just anywhere."""
+        if self.model.own is self.model:
+            return self.probabilities
+        return self.source.predict(self.model.own).probabilities
 
     @property
     def probabilities(self) -> FloatArray:  # type: ignore[override]
@@ -344,16 +360,6 @@ class Predicted(Belief):
         return self._product._wide
 
 
-def _least(values: FloatArray, possible: Mask) -> float:
-    """The least value on the mask."""
-    return float(values.min() if possible.all() else values[possible].min())
-
-
-def _difference(logs: FloatArray, top: float) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return logs - top
-
-
 def _from_probabilities(probabilities: ArrayLike, argument: str) -> Belief:
     given = check_vector(probabilities, argument)
     if np.isnan(given).any() or given.min() < 0 or given.max() == np.inf:
@@ -362,7 +368,7 @@ def _from_probabilities(probabilities: ArrayLike, argument: str) -> Belief:
     if abs(total - 1) > SUM_TOLERANCE:
         raise ArgumentError(f"{argument} must sum to one, got a sum of {total!r}")
     possible = given > 0
-    if _least(given, possible) >= SAFE_PROBABILITY:
+    if least_on(given, possible) >= SAFE_PROBABILITY:
         return Belief(possible, given / total, None)
     with np.errstate(divide="ignore"):
         return _from_logs(possible, np.log(given))
@@ -370,23 +376,12 @@ def _from_probabilities(probabilities: ArrayLike, argument: str) -> Belief:
 
 def _from_logs(possible: Mask, logs: FloatArray) -> Belief:
     """The belief with these logs, up to a constant."""
-    logs = _difference(logs, float(logs.max()))
+    logs = log_ratios(logs, float(logs.max()))
     probabilities = np.exp(logs)
-    if _least(probabilities, possible) >= SAFE_PROBABILITY:
+    if least_on(probabilities, possible) >= SAFE_PROBABILITY:
         return Belief(possible, probabilities / float(probabilities.sum()), None)
     zeros = np.zeros(logs.size)
-    return _normalised(possible, _weighed(zeros + 1, zeros, logs, possible))[0]
-
-
-def _weighed(
-    scaled: FloatArray, levels: FloatArray, log_factor: FloatArray, possible: Mask
-) -> FloatArray:
-    """Wide numbers times exp(log_factor), with zero off the mask."""
-    log_factor = np.clip(log_factor, LOWEST_FACTOR, 0.0)
-    steps = np.floor(log_factor / -LEVEL)
-    factor = np.exp(log_factor + steps * LEVEL)
-    factor *= scaled
-    return np.stack([factor, np.where(possible, levels + steps, np.inf)])
+    return _normalised(possible, weigh_wide(zeros + 1, zeros, logs, possible))[0]
 
 
 def _normalised(possible: Mask, wide: FloatArray) -> tuple[Belief, float]:

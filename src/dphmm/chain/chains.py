@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from dphmm._types import IntArray
+from dphmm.chain.anywhere import Zeros, check_anywhere, check_density, chosen_anywhere
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.chain.stochastic import (
@@ -83,6 +84,11 @@ class TimeVaryingModel(Chain):
             whole.update(model.digest)
         return whole.digest()
 
+    @property
+    def has_stated_zeros(self) -> bool:
+        """Whether one of the models calls a move impossible because somebody said so."""
+        return any(model.has_stated_zeros for model in self.models)
+
     def at(self, time: int) -> MarkovModel:
         """The model that governs the step into `time`.
 
@@ -103,6 +109,9 @@ class TimeVaryingModel(Chain):
         first_times: Sequence[int] | None = None,
         smoothing: float = 0.0,
         support: Any = None,
+        zeros: Zeros = "guesses",
+        anywhere: float | None = None,
+        density: ArrayLike | None = None,
     ) -> TimeVaryingModel:
         """The models learned by counting each move for the time it leads into.
 
@@ -120,6 +129,9 @@ class TimeVaryingModel(Chain):
                 allows.
             support: A square matrix, sparse or not, whose entries above zero mark moves that are
                 possible though nobody made them; needs smoothing above zero.
+            zeros: As for `MarkovModel.fit`, for every model.
+            anywhere: As for `MarkovModel.fit`, for every model.
+            density: As for `MarkovModel.fit`, for every model.
 
         >>> chain = TimeVaryingModel.fit([[0, 1, 0, 1]], n_states=2, n_models=2)
         >>> chain.at(1).transition.toarray()
@@ -127,6 +139,7 @@ class TimeVaryingModel(Chain):
                [0., 1.]])
         """
         whole(n_models, "n_models", 1)
+        share = chosen_anywhere(zeros, anywhere)
         checked = check_sequences(sequences, n_states)
         begins = [0] * len(checked)
         if first_times is not None:
@@ -148,7 +161,8 @@ class TimeVaryingModel(Chain):
             sources = np.concatenate([none, *(source for source, _ in part)])
             targets = np.concatenate([none, *(target for _, target in part)])
             counts = count_moves(sources, targets, n_states)
-            models.append(MarkovModel(probabilities_from_counts(counts, smoothing, support)))
+            matrix = probabilities_from_counts(counts, smoothing, support)
+            models.append(MarkovModel(matrix, anywhere=share, density=density))
         return cls(models, schedule)
 
 
@@ -182,12 +196,17 @@ class SecondOrderModel(MarkovModel):
     gives each pair's second state, which lifts what is known about states to pairs:
     `Query(values[model.current])`, `PolicyGraph.by_category(labels[model.current])`.
 
+    A step that goes anywhere leads to a place k and forgets whence it came: to the pair (k, k).
+    So the term has rank one on pairs too, and every path of places is possible.
+
     Args:
         transition: The moves between pairs, as for `MarkovModel`.
         pairs: (n, 2) the pair (previous, current) of each state of this model, sorted.
         n_base_states: How many states the pairs are made of.
+        anywhere: The probability that a step goes anywhere; needs every pair (k, k).
+        density: Where it goes then: one probability a place; all alike by default.
 
-    >>> model = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2)
+    >>> model = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2, zeros="facts")
     >>> model.pairs.tolist()
     [[0, 0], [0, 1], [1, 0]]
     >>> model.transition.toarray()
@@ -196,7 +215,15 @@ class SecondOrderModel(MarkovModel):
            [1., 0., 0.]])
     """
 
-    def __init__(self, transition: Any, pairs: ArrayLike, n_base_states: int) -> None:
+    def __init__(
+        self,
+        transition: Any,
+        pairs: ArrayLike,
+        n_base_states: int,
+        *,
+        anywhere: float = 0.0,
+        density: ArrayLike | None = None,
+    ) -> None:
         super().__init__(transition)
         self.n_base_states = whole(n_base_states, "n_base_states", 1)
         self.pairs: IntArray = state_numbers(pairs, n_base_states, "pairs")
@@ -211,6 +238,18 @@ class SecondOrderModel(MarkovModel):
         if (self.pairs[sources, 1] != self.pairs[self.transition.indices, 0]).any():
             raise ArgumentError("transition must lead from (i, j) only to pairs (j, k)")
         self.pairs.setflags(write=False)
+        places = check_density(density, self.n_base_states)
+        if check_anywhere(anywhere):
+            still = np.arange(self.n_base_states)
+            found = np.isin(self._keys(still, still), keys)
+            if not found.all():
+                raise ArgumentError(
+                    f"pairs must hold every (k, k) when anywhere is above 0, got none for "
+                    f"{int(np.argmin(found))}"
+                )
+            on_pairs = np.zeros(self.n_states)
+            on_pairs[np.searchsorted(keys, self._keys(still, still))] = places
+            self._go_anywhere(check_anywhere(anywhere), on_pairs)
 
     def __repr__(self) -> str:
         return f"SecondOrderModel({self.n_base_states} states, {self.n_states} pairs)"
@@ -222,11 +261,20 @@ class SecondOrderModel(MarkovModel):
 
     @classmethod
     def fit(  # type: ignore[override]
-        cls, sequences: Iterable[ArrayLike], *, n_states: int, smoothing: float = 0.0
+        cls,
+        sequences: Iterable[ArrayLike],
+        *,
+        n_states: int,
+        smoothing: float = 0.0,
+        zeros: Zeros = "guesses",
+        anywhere: float | None = None,
+        density: ArrayLike | None = None,
     ) -> SecondOrderModel:
         """The model learned by counting how pairs of states follow each other.
 
-        A pair (i, j) that was never left stays put: it counts as moving to (j, j) once.
+        A pair (i, j) that was never left stays put: it counts as moving to (j, j) once. Where
+        zeros are guesses every place k has a pair (k, k); if it was never left, it moves as k
+        was left from all its pairs together.
 
         Args:
             sequences: Sequences of state numbers; a message names the place of a wrong state, never
@@ -234,7 +282,11 @@ class SecondOrderModel(MarkovModel):
             n_states: How many states the pairs are made of.
             smoothing: This many moves are added to every step from a pair (i, j) to a pair (j, k)
                 that was seen anywhere.
+            zeros: As for `MarkovModel.fit`.
+            anywhere: As for `MarkovModel.fit`.
+            density: As for `MarkovModel.fit`, one probability a place.
         """
+        share = chosen_anywhere(zeros, anywhere)
         checked = [states for states in check_sequences(sequences, n_states) if states.size > 1]
         if not checked:
             raise ArgumentError("sequences must hold at least one sequence of two states")
@@ -242,6 +294,14 @@ class SecondOrderModel(MarkovModel):
         sources = np.concatenate([keys[:-1] for keys in keyed])
         targets = np.concatenate([keys[1:] for keys in keyed])
         keys = np.unique(np.concatenate(keyed))
+        if share:
+            # Whoever has gone anywhere moves on as anybody does from there.
+            still = np.setdiff1d(np.arange(n_states) * (n_states + 1), sources)
+            moves = np.concatenate(keyed)
+            moves = moves[np.isin((moves // n_states) * (n_states + 1), still)]
+            sources = np.concatenate([sources, (moves // n_states) * (n_states + 1)])
+            targets = np.concatenate([targets, moves])
+            keys = np.union1d(keys, still)
         ends = np.setdiff1d(keys, sources)
         stay = (ends % n_states) * (n_states + 1)
         sources = np.concatenate([sources, ends])
@@ -252,12 +312,14 @@ class SecondOrderModel(MarkovModel):
         )
         pairs = np.stack([keys // n_states, keys % n_states], axis=1)
         support = _followers(pairs, n_states) if smoothing else None
-        return cls(probabilities_from_counts(counts, smoothing, support), pairs, n_states)
+        matrix = probabilities_from_counts(counts, smoothing, support)
+        return cls(matrix, pairs, n_states, anywhere=share, density=density)
 
     def encode(self, sequence: ArrayLike) -> IntArray:
         """The pairs that a sequence of states goes through, one fewer than the states.
 
-        A pair that this model does not have is an error that names its place.
+        A pair (i, j) that this model does not have is (j, j) if the model can go anywhere, and
+        else an error that names its place.
 
         Args:
             sequence: State numbers.
@@ -267,6 +329,9 @@ class SecondOrderModel(MarkovModel):
         known = self._keys(self.pairs[:, 0], self.pairs[:, 1])
         places = np.minimum(np.searchsorted(known, wanted), known.size - 1)
         wrong = known[places] != wanted
+        if self.anywhere:
+            still = np.searchsorted(known, self._keys(states[1:], states[1:]))
+            return np.where(wrong, still, places).astype(np.int64)
         if wrong.any():
             raise ArgumentError(
                 f"sequence must go through pairs that the model has; "
@@ -283,7 +348,9 @@ class SecondOrderModel(MarkovModel):
         expect(belief, Belief, "belief")
         if belief.n_states != self.n_states:
             raise ArgumentError(f"belief must have {self.n_states} pairs, got {belief.n_states}")
-        return belief._moved(self._merging, pattern(self._merging) @ belief.possible)
+        none = np.zeros(self.n_base_states)
+        none.setflags(write=False)
+        return belief._moved(self._merging, none, pattern(self._merging) @ belief.possible)
 
     @cached_property
     def _merging(self) -> sparse.csr_array:
@@ -296,8 +363,24 @@ class SecondOrderModel(MarkovModel):
         return previous * self.n_base_states + current
 
     def _with(self, probabilities: Any) -> MarkovModel:
-        plain = super()._with(probabilities)
-        return SecondOrderModel(plain.transition, self.pairs, self.n_base_states)
+        indices, indptr = self._transition.indices, self._transition.indptr
+        shape = self._transition.shape
+        matrix = sparse.csr_array((probabilities, indices, indptr), shape=shape)
+        return self._over(matrix, self.anywhere)
+
+    @cached_property
+    def own(self) -> MarkovModel:
+        """The pairs' own moves alone; the model itself if its zeros are facts."""
+        return self._over(self._transition, 0.0) if self.anywhere else self
+
+    def _over(self, matrix: sparse.csr_array, anywhere: float) -> SecondOrderModel:
+        """The model over the same pairs with other moves."""
+        if not anywhere:
+            return SecondOrderModel(matrix, self.pairs, self.n_base_states)
+        density = np.bincount(self.current, self.density, minlength=self.n_base_states)
+        return SecondOrderModel(
+            matrix, self.pairs, self.n_base_states, anywhere=anywhere, density=density
+        )
 
 
 def _followers(pairs: IntArray, n_states: int) -> sparse.csr_array:

@@ -75,11 +75,24 @@ def messages(chain: Chain, rows: Sequence[FloatArray | None], time: int) -> list
         model = chain.at(time + step + 1)
         here = _with_row(later, rows[step])
         before = model._moves @ (here > -np.inf)
-        later = log_product(model.transition, here, before)
+        later = log_product(model.outgoing, here, before)
+        if model.anywhere:
+            # One sum serves every state: where a jump leads does not depend on where it began.
+            jump = _log_jump(model, here)
+            later = np.logaddexp(later, jump)
+            before = before | (jump > -np.inf)
         with np.errstate(over="ignore"):
             later = np.where(before, np.maximum(later - later.max(), LOWEST_LOG), -np.inf)
         backwards.append(later)
     return backwards[::-1][: len(rows)]
+
+
+def _log_jump(model: MarkovModel, message: FloatArray) -> float:
+    """The log-likelihood of what follows a step that goes anywhere."""
+    landing = model.landing
+    terms = add_logs(np.log(model.jumps[landing]), message[landing])
+    top = float(terms.max())
+    return top if top == -np.inf else top + float(np.log(np.exp(terms - top).sum()))
 
 
 def _with_row(later: FloatArray, row: FloatArray | None) -> FloatArray:
@@ -106,7 +119,7 @@ def decode_path(
     for step, row in enumerate(rows):
         model = chain.at(time + step + 1)
         if step:
-            scores = log_max_product(model.incoming, best[-1])
+            scores = log_max_product(model.incoming, best[-1], model.jumps)
         else:
             scores = belief.predict(model).log_probabilities
         if row is not None:
@@ -119,12 +132,23 @@ def decode_path(
         return 0.0, path
     path[-1] = np.argmax(best[-1])
     for step in range(len(rows) - 1, 0, -1):
-        incoming = chain.at(time + step + 1).incoming
-        entries = slice(*incoming.indptr[path[step] : path[step] + 2])
-        sources = incoming.indices[entries]
-        terms = np.log(incoming.data[entries]) + best[step - 1][sources]
-        path[step - 1] = sources[np.argmax(terms)]
+        path[step - 1] = _best_source(chain.at(time + step + 1), path[step], best[step - 1])
     return float(best[-1][path[-1]]), path
+
+
+def _best_source(model: MarkovModel, state: int, before: FloatArray) -> int:
+    """Whence the best path into a state comes, the lowest of equals."""
+    incoming, jump = model.incoming, model.jumps[state]
+    entries = slice(*incoming.indptr[state : state + 2])
+    sources = incoming.indices[entries]
+    if jump > 0:
+        likeliest = int(np.argmax(before))
+        moves = np.append(incoming.data[entries] + jump, jump)
+        sources = np.append(sources, likeliest)
+        terms = np.log(moves) + before[sources]
+        return int(sources[terms == terms.max()].min())
+    terms = np.log(incoming.data[entries]) + before[sources]
+    return int(sources[np.argmax(terms)])
 
 
 def sample_path(
@@ -134,7 +158,11 @@ def sample_path(
     path = np.empty(length, dtype=np.int64)
     state = int(rng.choice(belief.n_states, p=belief.probabilities))
     for step, uniform in enumerate(rng.random(length)):
-        transition = chain.at(time + step + 1).transition
+        model = chain.at(time + step + 1)
+        transition = model.transition
+        if model.anywhere and rng.random() < model.anywhere:
+            path[step] = state = int(rng.choice(model.n_states, p=model.density))
+            continue
         start, stop = transition.indptr[state : state + 2]
         cumulative = np.cumsum(transition.data[start:stop])
         entry = np.searchsorted(cumulative, uniform * cumulative[-1], side="right")
@@ -149,7 +177,7 @@ def expected_moves(
     """The expected count of each stored move given the observations, and their score."""
     beliefs, score = filter_beliefs(model, rows, belief, 0)
     sources, targets = row_of_entry(model.transition), model.transition.indices
-    moves = model.transition.data
+    moves = model.outgoing.data
     counts = np.zeros(moves.size)
     later = messages(model, rows, 0)
     for before, after, row in zip([belief, *beliefs], later, rows, strict=False):
@@ -157,11 +185,14 @@ def expected_moves(
         with np.errstate(over="ignore"):
             likelihood = np.exp(message - message.max())
         weights = before.probabilities[sources] * moves * likelihood[targets]
-        total = weights.sum()
+        # A step that went anywhere is no move of the matrix, and is counted for none.
+        total = weights.sum() + (model.jumps @ likelihood)
         if total < SAFE_TOTAL:
             logs = add_logs(before.log_probabilities[sources] + np.log(moves), message[targets])
-            weights = np.exp(logs - logs.max())
-            total = weights.sum()
+            jump = _log_jump(model, message) if model.anywhere else -np.inf
+            top = max(logs.max(), jump)
+            weights = np.exp(logs - top)
+            total = weights.sum() + np.exp(jump - top)
         counts += weights / total
     return counts, score
 
@@ -233,3 +264,28 @@ def stationary_logs(model: MarkovModel, states: IntArray) -> FloatArray:
     if not np.isfinite(rest).all():
         raise ArgumentError("transition must have a stationary distribution that floats can hold")
     return np.concatenate([[0.0], np.log(np.maximum(rest, LEAST_PROBABILITY))])
+
+
+def stationary_logs_anywhere(model: MarkovModel) -> FloatArray:
+    """The logs, up to a constant, of the p with p = (1 - a) p M + a u, for a above zero.
+
+    p (I - (1 - a) M) = a u, on the states that jumps and moves lead to. The diagonal is summed
+    from what leaves, a among it; the result is good to rounding over a.
+    """
+    reached = model.landing
+    while (further := reached | model.successors(reached)).sum() > reached.sum():
+        reached = further
+    states = np.flatnonzero(reached)
+    inside = sparse.csr_array(model.outgoing[states][:, states])
+    inside.setdiag(0.0)
+    leaving = np.asarray(inside.sum(axis=1)) + model.anywhere
+    factors = splu(
+        sparse.csc_array((sparse.diags_array(leaving) - inside).T),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    solved = factors.solve(model.jumps[states])
+    logs = np.full(model.n_states, -np.inf)
+    logs[states] = np.log(np.maximum(solved, LEAST_PROBABILITY))
+    return logs

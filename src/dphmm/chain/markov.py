@@ -1,14 +1,14 @@
 """Markov models: sparse transitions, learned by counting or by EM.
 
-The stored pattern of the matrix *is* the set of possible moves. What is believed about where
-the chain is lives in `Belief`; `Chain` is what plain, time-varying and second-order models
-have in common.
+The stored pattern of the matrix is the set of the model's own moves. A zero that somebody
+states is a fact; a model that was learned keeps a small probability of going anywhere beside
+the matrix (see `dphmm.chain.anywhere`). What is believed about where the chain is lives in
+`Belief`; `Chain` is what plain, time-varying and second-order models have in common.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,11 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from dphmm._types import FloatArray, IntArray, Mask
+from dphmm._types import FloatArray, Mask
 from dphmm.chain import inference
+from dphmm.chain.anywhere import Zeros, check_anywhere, check_density, chosen_anywhere
 from dphmm.chain.belief import Belief, Start
+from dphmm.chain.chain import Chain
 from dphmm.chain.inference import Observations
 from dphmm.chain.stochastic import (
+    LEAST_PROBABILITY,
     SUM_TOLERANCE,
     check_matrix,
     check_sequences,
@@ -40,110 +43,6 @@ from dphmm.geometry.states import possible_mask
 __all__ = ["Belief", "Chain", "Learned", "MarkovModel", "Observations", "Start"]
 
 
-class Chain(ABC):
-    """What every model of a chain can do once it says which transitions hold at which time.
-
-    `start` is what is known at time 0; the first observation is at time 1, after one
-    transition (Algorithm 2). Observations are arrays of shape (steps, n_states) of
-    log-likelihoods, or any iterable of rows in which None is a step without an observation.
-    """
-
-    @property
-    @abstractmethod
-    def n_states(self) -> int:
-        """How many states there are."""
-
-    @abstractmethod
-    def at(self, time: int) -> MarkovModel:
-        """The model that governs the step into `time`.
-
-        Args:
-            time: The time that the step leads into.
-        """
-
-    @property
-    @abstractmethod
-    def digest(self) -> bytes:
-        """A fingerprint of every probability, to the last bit, the same on every machine."""
-
-    def filter(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
-        """The belief after each step, given the observations up to it.
-
-        One step at a time, this is `belief.predict(chain.at(t)).condition(row)`.
-
-        Args:
-            observations: The log-likelihoods of every state, one row a step; None for a step
-                without an observation.
-            start: What is known at `time`, before the first step: a state, a distribution or a
-                belief.
-            time: The time of `start`; the first observation belongs to the next.
-        """
-        return inference.filter_beliefs(self, *self._known(observations, start, time))[0]
-
-    def smooth(self, observations: Observations, *, start: Start, time: int = 0) -> list[Belief]:
-        """The belief at each step, given all observations, earlier and later.
-
-        Args:
-            observations: The log-likelihoods of every state, one row a step; None for a step
-                without an observation.
-            start: What is known at `time`, before the first step: a state, a distribution or a
-                belief.
-            time: The time of `start`; the first observation belongs to the next.
-        """
-        return inference.smooth_beliefs(self, *self._known(observations, start, time))
-
-    def decode(
-        self, observations: Observations, *, start: Start, time: int = 0
-    ) -> tuple[float, IntArray]:
-        """The most likely path: its log-probability with the observations, and its states.
-
-        The state at `start` is summed over, not chosen; ties go to the lowest state.
-
-        Args:
-            observations: The log-likelihoods of every state, one row a step; None for a step
-                without an observation.
-            start: What is known at `time`, before the first step: a state, a distribution or a
-                belief.
-            time: The time of `start`; the first observation belongs to the next.
-        """
-        return inference.decode_path(self, *self._known(observations, start, time))
-
-    def score(self, observations: Observations, *, start: Start, time: int = 0) -> float:
-        """The log-probability of the observations.
-
-        Args:
-            observations: The log-likelihoods of every state, one row a step; None for a step
-                without an observation.
-            start: What is known at `time`, before the first step: a state, a distribution or a
-                belief.
-            time: The time of `start`; the first observation belongs to the next.
-        """
-        return inference.filter_beliefs(self, *self._known(observations, start, time))[1]
-
-    def sample(
-        self, length: int, *, rng: np.random.Generator, start: Start, time: int = 0
-    ) -> IntArray:
-        """The states of one random walk, the first of them one step after `start`.
-
-        Args:
-            length: How many steps to walk.
-            rng: The numpy generator to draw from; a walk is an experiment, not a release.
-            start: What is known at `time`, before the first step: a state, a distribution or a
-                belief.
-            time: The time of `start`.
-        """
-        whole(length, "length")
-        whole(time, "time", None)
-        expect(rng, np.random.Generator, "rng")
-        return inference.sample_path(self, length, Belief.known(start, self.n_states), rng, time)
-
-    def _known(
-        self, observations: Observations, start: Start, time: int
-    ) -> tuple[list[FloatArray | None], Belief, int]:
-        rows = inference.check_rows(observations, self.n_states)
-        return rows, Belief.known(start, self.n_states), whole(time, "time", None)
-
-
 class Learned(NamedTuple):
     """What EM gives: the model, and what each iteration reached, which never falls."""
 
@@ -157,12 +56,18 @@ class MarkovModel(Chain):
     """A first-order chain: `transition[i, j]` is the probability of moving from i to j.
 
     The matrix is kept sparse, so 100,000 states cost what their moves cost. The stored
-    pattern is the set of possible moves: zeros are dropped, and a probability too small for
-    a normal float is still possible.
+    pattern is the set of the model's own moves: zeros are dropped, and a probability too small
+    for a normal float is still possible. A matrix that is given is stated: its zeros are facts,
+    unless `anywhere` is above zero. Then each step follows the matrix M with probability
+    1 - anywhere and leads to a state drawn from the density u otherwise,
+    M' = (1 - anywhere) M + anywhere 1 u^T, and no move is impossible.
 
     Args:
         transition: A square matrix, sparse or not, whose rows sum to one up to 1e-6; they are
             divided by their sums.
+        anywhere: The probability that a step goes anywhere, whatever the matrix says.
+        density: Where it goes then: one probability a state, all above zero; all alike by
+            default.
 
     >>> model = MarkovModel([[0.5, 0.5], [0.0, 1.0]])
     >>> model
@@ -172,7 +77,13 @@ class MarkovModel(Chain):
            [0. , 1. ]])
     """
 
-    def __init__(self, transition: ArrayLike | sparse.sparray | sparse.spmatrix) -> None:
+    def __init__(
+        self,
+        transition: ArrayLike | sparse.sparray | sparse.spmatrix,
+        *,
+        anywhere: float = 0.0,
+        density: ArrayLike | None = None,
+    ) -> None:
         matrix = check_matrix(transition, "transition")
         if matrix.shape[0] == 0:
             raise ArgumentError("transition must have at least one state")
@@ -184,6 +95,14 @@ class MarkovModel(Chain):
                 f"got {float(sums[worst])!r} in row {worst}"
             )
         self._transition = freeze(normalise_rows(matrix))
+        if density is not None and not anywhere:
+            raise ArgumentError("anywhere must be above 0 when a density is given, got 0")
+        self._go_anywhere(check_anywhere(anywhere), check_density(density, self.n_states))
+
+    def _go_anywhere(self, anywhere: float, density: FloatArray) -> None:
+        self._anywhere = anywhere
+        density.setflags(write=False)
+        self._density = density
 
     @cached_property
     def digest(self) -> bytes:
@@ -193,10 +112,14 @@ class MarkovModel(Chain):
         for indices in (moves.indptr, moves.indices):
             whole.update(indices.astype("<i8").tobytes())
         whole.update(moves.data.astype("<f8").tobytes())
+        if self.anywhere:
+            whole.update(b"anywhere")
+            whole.update(self.jumps.astype("<f8").tobytes())
         return whole.digest()
 
     def __repr__(self) -> str:
-        return f"MarkovModel({self.n_states} states, {self.transition.nnz} moves)"
+        anywhere = f", {self.anywhere:g} anywhere" if self.anywhere else ""
+        return f"MarkovModel({self.n_states} states, {self.transition.nnz} moves{anywhere})"
 
     @property
     def n_states(self) -> int:
@@ -205,8 +128,45 @@ class MarkovModel(Chain):
 
     @property
     def transition(self) -> sparse.csr_array:
-        """The transition probabilities, read-only."""
+        """The probabilities of the model's own moves, read-only: M, rows that sum to one."""
         return self._transition
+
+    @property
+    def anywhere(self) -> float:
+        """The probability that a step goes anywhere; 0 when zeros are facts."""
+        return self._anywhere
+
+    @property
+    def density(self) -> FloatArray:
+        """Where a step that goes anywhere leads."""
+        return self._density
+
+    @property
+    def zeros(self) -> str:
+        """`guesses` if every state can be reached at every step, else `facts`."""
+        return "guesses" if self.anywhere else "facts"
+
+    @cached_property
+    def has_stated_zeros(self) -> bool:
+        """Whether some move is impossible because somebody said so."""
+        return not self.anywhere and self._transition.nnz < self.n_states**2
+
+    @cached_property
+    def own(self) -> MarkovModel:
+        """The model's own moves alone; the model itself if its zeros are facts."""
+        return MarkovModel(self._transition) if self.anywhere else self
+
+    @cached_property
+    def jumps(self) -> FloatArray:
+        """The probability of going to each state from anywhere, beside the own moves."""
+        jumps = self.anywhere * self._density
+        jumps.setflags(write=False)
+        return jumps
+
+    @cached_property
+    def outgoing(self) -> sparse.csr_array:
+        """The own moves with the probability that is left for them: (1 - anywhere) M."""
+        return self._scaled(self._transition)
 
     def at(self, time: int) -> MarkovModel:
         """The model itself: the same moves hold at every time.
@@ -219,6 +179,8 @@ class MarkovModel(Chain):
     def successors(self, possible: ArrayLike) -> Mask:
         """The states that one possible move leads to from the possible ones.
 
+        All of them, if the model can go anywhere.
+
         Args:
             possible: A mask over the states, or the numbers of the possible ones. None may be
                 possible, and then none follows.
@@ -227,20 +189,22 @@ class MarkovModel(Chain):
         array([ True,  True])
         """
         mask = possible_mask(possible, self.n_states, empty=True)
-        if mask.all():
+        if mask.all() or (self._reaches_all and mask.any()):
             return self._reachable
         reached: Mask = self._incoming_pattern @ mask
-        return reached
+        return reached | self.landing if self.anywhere and mask.any() else reached
 
     def stationary(self) -> Belief:
         """The belief that one more step does not change, p M = p.
 
         There is one if the chain ends in one closed class of states; the others are then
-        impossible in the long run.
+        impossible in the long run. A chain that can go anywhere always has one.
 
         >>> MarkovModel([[0.5, 0.5], [0.25, 0.75]]).stationary().probabilities.round(12)
         array([0.33333333, 0.66666667])
         """
+        if self.anywhere:
+            return Belief.from_log_probabilities(inference.stationary_logs_anywhere(self))
         closed = inference.closed_classes(self)
         if len(closed) != 1:
             raise ArgumentError(
@@ -259,11 +223,15 @@ class MarkovModel(Chain):
         n_states: int,
         smoothing: float = 0.0,
         support: Any = None,
+        zeros: Zeros = "guesses",
+        anywhere: float | None = None,
+        density: ArrayLike | None = None,
     ) -> MarkovModel:
         """The model learned by counting the moves in sequences of states.
 
-        Moves neither seen nor allowed stay impossible, so nothing becomes dense. A state with no
-        move seen or allowed stays put.
+        Nothing becomes dense: moves neither seen nor allowed are left to `anywhere`, or are
+        impossible if somebody says that zeros are facts. A state with no move seen or allowed
+        stays put, or goes anywhere.
 
         Args:
             sequences: Sequences of state numbers; a message names the place of a wrong state, never
@@ -273,6 +241,10 @@ class MarkovModel(Chain):
                 allows.
             support: A square matrix, sparse or not, whose entries above zero mark moves that are
                 possible though nobody made them; needs smoothing above zero.
+            zeros: "guesses" keeps a small probability of going anywhere; "facts" says that nobody
+                ever makes a move that was neither seen nor allowed.
+            anywhere: That probability; 0.01 by default, a public constant.
+            density: Where it leads; see the class.
 
         >>> MarkovModel.fit([[0, 1, 0, 0]], n_states=3).transition.toarray()
         array([[0.5, 0.5, 0. ],
@@ -284,11 +256,22 @@ class MarkovModel(Chain):
         sources = np.concatenate([none, *(sequence[:-1] for sequence in checked)])
         targets = np.concatenate([none, *(sequence[1:] for sequence in checked)])
         counts = count_moves(sources, targets, n_states)
-        return cls(probabilities_from_counts(counts, smoothing, support))
+        return cls(
+            probabilities_from_counts(counts, smoothing, support),
+            anywhere=chosen_anywhere(zeros, anywhere),
+            density=density,
+        )
 
     @classmethod
     def from_counts(
-        cls, counts: Any, *, smoothing: float = 0.0, support: Any = None
+        cls,
+        counts: Any,
+        *,
+        smoothing: float = 0.0,
+        support: Any = None,
+        zeros: Zeros = "guesses",
+        anywhere: float | None = None,
+        density: ArrayLike | None = None,
     ) -> MarkovModel:
         """The model learned from a matrix of counts, as `fit` does from sequences.
 
@@ -298,12 +281,20 @@ class MarkovModel(Chain):
                 allows.
             support: A square matrix, sparse or not, whose entries above zero mark moves that are
                 possible though nobody made them; needs smoothing above zero.
+            zeros: As for `fit`.
+            anywhere: As for `fit`.
+            density: As for `fit`.
 
         >>> MarkovModel.from_counts([[3, 1], [0, 0]]).transition.toarray()
         array([[0.75, 0.25],
                [0.  , 1.  ]])
         """
-        return cls(probabilities_from_counts(check_matrix(counts, "counts"), smoothing, support))
+        matrix = check_matrix(counts, "counts")
+        return cls(
+            probabilities_from_counts(matrix, smoothing, support),
+            anywhere=chosen_anywhere(zeros, anywhere),
+            density=density,
+        )
 
     def fit_em(
         self,
@@ -317,9 +308,9 @@ class MarkovModel(Chain):
         """The model that EM (Baum-Welch) reaches from this one, and the score at every step.
 
         Each sequence holds log-likelihoods as for `filter`, so the states themselves are never
-        needed: released answers will do. The possible moves stay those of this model. With
-        smoothing, what never falls is the score plus smoothing times the sum of the logs of the
-        probabilities.
+        needed: released answers will do. The own moves stay those of this model, and so does
+        the probability of going anywhere. With smoothing, what never falls is the score plus
+        smoothing times the sum of the logs of the probabilities.
 
         Args:
             sequences: Observations, as for `filter`, one sequence each.
@@ -356,7 +347,17 @@ class MarkovModel(Chain):
         """The model with the same possible moves and other probabilities."""
         indices, indptr = self._transition.indices, self._transition.indptr
         shape = self._transition.shape
-        return MarkovModel(sparse.csr_array((probabilities, indices, indptr), shape=shape))
+        matrix = sparse.csr_array((probabilities, indices, indptr), shape=shape)
+        if not self.anywhere:
+            return MarkovModel(matrix)
+        return MarkovModel(matrix, anywhere=self.anywhere, density=self.density)
+
+    def _scaled(self, matrix: sparse.csr_array) -> sparse.csr_array:
+        if not self.anywhere:
+            return matrix
+        kept = np.maximum(matrix.data * (1 - self.anywhere), LEAST_PROBABILITY)
+        shape = matrix.shape
+        return freeze(sparse.csr_array((kept, matrix.indices, matrix.indptr), shape=shape))
 
     @cached_property
     def _moves(self) -> sparse.csr_array:
@@ -364,8 +365,8 @@ class MarkovModel(Chain):
 
     @cached_property
     def incoming(self) -> sparse.csr_array:
-        """The transposed matrix: row j holds the moves into j."""
-        return freeze(sparse.csr_array(self._transition.T))
+        """The transposed `outgoing`: row j holds the moves into j."""
+        return freeze(sparse.csr_array(self.outgoing.T))
 
     @cached_property
     def _incoming_pattern(self) -> sparse.csr_array:
@@ -373,6 +374,15 @@ class MarkovModel(Chain):
 
     @cached_property
     def _reachable(self) -> Mask:
-        reached: Mask = np.diff(self.incoming.indptr) > 0
+        reached: Mask = (np.diff(self.incoming.indptr) > 0) | self.landing
         reached.setflags(write=False)
         return reached
+
+    @cached_property
+    def landing(self) -> Mask:
+        """The states that can be reached from anywhere."""
+        return self.jumps > 0
+
+    @cached_property
+    def _reaches_all(self) -> bool:
+        return bool(self.landing.all())

@@ -26,6 +26,12 @@ SAFE_PROBABILITY = 1e-280
 A sum of n products loses at most n times 2.2e-308, a part in 1e23 of this for n = 100,000.
 """
 
+LEVEL = 512 * np.log(2.0)
+"""One level of a wide number, in nats."""
+
+LOWEST_FACTOR = -1e15
+"""A log-likelihood ratio below this counts as this: possible, and beyond any comparison."""
+
 LOWEST_LOG = -float(np.finfo(np.float64).max)
 """Logs stop here, so that a possible state never reaches minus infinity by overflow."""
 
@@ -236,10 +242,36 @@ def log_product(matrix: sparse.csr_array, logs: FloatArray, rows: Mask) -> Float
     return result
 
 
-def log_max_product(matrix: sparse.csr_array, logs: FloatArray) -> FloatArray:
-    """The largest log(matrix[i, j]) + logs[j] in every row i, minus infinity if there is none."""
-    terms = np.log(matrix.data) + logs[matrix.indices]
+def log_max_product(matrix: sparse.csr_array, logs: FloatArray, jumps: FloatArray) -> FloatArray:
+    """The largest log(matrix[i, j] + jumps[i]) + logs[j] in every row i, minus infinity if none."""
+    moves = matrix.data + np.repeat(jumps, np.diff(matrix.indptr))
+    terms = np.log(moves) + logs[matrix.indices]
     filled = np.flatnonzero(np.diff(matrix.indptr))
     result = np.full(matrix.shape[0], -np.inf)
     result[filled] = np.maximum.reduceat(terms, matrix.indptr[filled])
+    if jumps.any():
+        with np.errstate(divide="ignore"):
+            result = np.maximum(result, np.log(jumps) + logs.max())
     return result
+
+
+def least_on(values: FloatArray, possible: Mask) -> float:
+    """The least value on the mask."""
+    return float(values.min() if possible.all() else values[possible].min())
+
+
+def log_ratios(logs: FloatArray, top: float) -> FloatArray:
+    """The logs minus their top, minus infinity where that overflows."""
+    with np.errstate(over="ignore"):
+        return logs - top
+
+
+def weigh_wide(
+    scaled: FloatArray, levels: FloatArray, log_factor: FloatArray, possible: Mask
+) -> FloatArray:
+    """Wide numbers times exp(log_factor), with zero off the mask."""
+    log_factor = np.clip(log_factor, LOWEST_FACTOR, 0.0)
+    steps = np.floor(log_factor / -LEVEL)
+    factor = np.exp(log_factor + steps * LEVEL)
+    factor *= scaled
+    return np.stack([factor, np.where(possible, levels + steps, np.inf)])

@@ -53,6 +53,11 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     click.echo("step  possible  exposed  repair adds  hull                    DoP         error")
     for step in found:
         click.echo(_line(step))
+        if step.own_error is not None:
+            click.echo(
+                f"      {step.own_possible} by the model's own moves, error {step.own_error:.4g} "
+                f"if they were facts"
+            )
         if step.exposed_before:
             names = ", ".join(step.exposed_before[:LISTED])
             more = len(step.exposed_before) - LISTED

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dphmm.chain.anywhere import Zeros
 from dphmm.cli.common import (
     column_option,
     columns_from,
@@ -15,6 +16,7 @@ from dphmm.cli.common import (
     progress,
     spark_session,
 )
+from dphmm.cost.statement import CONDITION
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
@@ -49,6 +51,14 @@ TOGETHER = 10_000
 @click.option("--prior", default=0.5, show_default=True, help="Added to every noisy count.")
 @click.option("--radius", type=click.FloatRange(0), help="Moves are possible within this distance.")
 @click.option("--moves", metavar="CSV", help="The possible moves, two labels a row.")
+@click.option(
+    "--zeros",
+    default="guesses",
+    show_default=True,
+    type=click.Choice(["guesses", "facts"]),
+    help="Whether moves that nobody made are improbable or impossible.",
+)
+@click.option("--anywhere", type=float, help="The probability of going anywhere, 0.01 by default.")
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
 @click.option("--iterations", default=20, show_default=True, type=click.IntRange(0))
 @column_option
@@ -67,6 +77,8 @@ def command(
     prior: float,
     radius: float | None,
     moves: str | None,
+    zeros: Zeros,
+    anywhere: float | None,
     from_releases: str | None,
     iterations: int,
     column_names: tuple[str, ...],
@@ -77,6 +89,10 @@ def command(
     r"""Learn a model of how people move from TRIPS (CSV, JSON lines or Parquet).
 
     With --engine spark TRIPS is any table that Spark reads, by path or by name.
+
+    What nobody made may still happen: a learned model keeps a small probability of going
+    anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
+    who move as the model says is possible, and every sentence says so.
 
     Raw counts are published with the model, and its zeros tell which moves nobody made: use
     them for public data or with their owners' consent. With --epsilon the counts are private
@@ -95,6 +111,8 @@ def command(
             raise click.UsageError("--from-releases must go with --engine local")
         if epsilon is not None or states_file is not None:
             raise click.UsageError("--from-releases must stand without --epsilon and --states")
+        if zeros != "guesses" or anywhere is not None:
+            raise click.UsageError("--from-releases must stand without --zeros and --anywhere")
         learned = _from_releases(trips, Scenario.load(from_releases), iterations)
     elif states_file is None:
         raise click.UsageError("--states must be given")
@@ -105,9 +123,10 @@ def command(
         if epsilon is not None and support is None:
             raise click.UsageError("--epsilon must go with --radius or --moves")
         columns = columns_from(column_names)
-        raw: dict[str, Any] = {"smoothing": smoothing, "support": support, "slots": slots}
-        private: dict[str, Any] = {"epsilon": epsilon, "max_moves": max_moves, "support": support}
-        private |= {"prior": prior, "slots": slots}
+        both: dict[str, Any] = {"support": support, "slots": slots}
+        both |= {"zeros": zeros, "anywhere": anywhere}
+        raw = {"smoothing": smoothing, **both}
+        private = {"epsilon": epsilon, "max_moves": max_moves, "prior": prior, **both}
         if engine == "spark":
             options = raw if epsilon is None else private
             learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
@@ -121,12 +140,17 @@ def command(
 
 
 def _report(learned: LearnedModel, output: str, as_json: bool) -> None:
-    moves = learned.model.at(1).transition.nnz
+    first = learned.model.at(1)
     if as_json:
-        facts = {"model": output, "states": learned.model.n_states, "moves": int(moves)}
+        facts = {"model": output, "states": first.n_states, "moves": int(first.transition.nnz)}
+        facts |= {"zeros": first.zeros, "anywhere": first.anywhere}
         print_json({**facts, "source": learned.source})
         return
-    click.echo(f"{output}: {learned.model.n_states} states, {moves} possible moves")
+    click.echo(f"{output}: {first.n_states} states, {first.transition.nnz} moves")
+    if first.anywhere:
+        click.echo(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
+    else:
+        click.echo(f"zeros are facts: what is promised holds {CONDITION}")
     click.echo(f"source: {learned.source}")
 
 

@@ -49,6 +49,7 @@ class History:
     """The possible states before each release: as given, else what the moves lead to."""
     reached: tuple[Mask, ...]
     """Those of the possible states that a path through the earlier possible sets leads to."""
+    _begins: tuple[Mask, tuple[ArrayLike | None, ...]]
 
     def __init__(
         self,
@@ -81,7 +82,8 @@ class History:
         given = possible if possible is not None else [None] * len(steps)
         object.__setattr__(self, "charges", steps)
         object.__setattr__(self, "models", models)
-        masks = _masks(models, _known(start, model.n_states), given)
+        object.__setattr__(self, "_begins", (_known(start, model.n_states), tuple(given)))
+        masks = _masks(models, self._begins[0], given)
         object.__setattr__(self, "possible", masks[0])
         object.__setattr__(self, "reached", masks[1])
 
@@ -156,17 +158,63 @@ class History:
             raise ArgumentError(f"step must be one of 0..{len(self) - 1}, got {step!r}")
         return np.flatnonzero(self.possible[step])
 
-    def moves(self, step: int) -> tuple[IntArray, IntArray]:
+    def moves(self, step: int) -> tuple[IntArray, IntArray, Mask]:
         """The predecessors of each possible state, as (indptr, indices) among the possible.
 
-        Both sides are numbered as in `states`, of this step and of the one before it.
+        Both sides are numbered as in `states`, of this step and of the one before it. The mask
+        says which states every state leads to: their predecessors are not listed.
 
         Args:
             step: A step's number, from 1.
         """
         here, before = self.states(step), self.states(step - 1)
+        anywhere = self.models[step].landing[here]
+        if anywhere.all():
+            none = np.zeros(0, dtype=np.int64)
+            return np.zeros(len(here) + 1, dtype=np.int64), none, anywhere
         incoming = self.models[step].transition[before][:, here].T.tocsr()
-        return incoming.indptr.astype(np.int64), incoming.indices.astype(np.int64)
+        return incoming.indptr.astype(np.int64), incoming.indices.astype(np.int64), anywhere
+
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether every possible state of a step leads to every one of the next.
+
+        As with models that can go anywhere: then two paths can be anywhere at any time, and
+        what they lose is the sum of each step's worst pair.
+        """
+        following = zip(self.models[1:], self.possible[1:], strict=True)
+        return all(bool(model.landing[mask].all()) for model, mask in following)
+
+    @cached_property
+    def own(self) -> History | None:
+        """The same releases about people who take the models' own moves only.
+
+        The history itself if no model can go anywhere; None if what was said leaves no such
+        path.
+        """
+        if not any(model.anywhere for model in self.models):
+            return self
+        models = tuple(model.own for model in self.models)
+        known, given = self._begins
+        allowed: list[Mask | None] = []
+        before = known
+        for model, mask in zip(models, given, strict=True):
+            reached = model.successors(before)
+            before = reached if mask is None else reached & possible_mask(mask, len(known))
+            if not before.any():
+                return None
+            allowed.append(before)
+        history = object.__new__(History)
+        masks = _masks(models, known, allowed)
+        for name, value in (
+            ("charges", self.charges),
+            ("models", models),
+            ("_begins", (known, tuple(allowed))),
+            ("possible", masks[0]),
+            ("reached", masks[1]),
+        ):
+            object.__setattr__(history, name, value)
+        return history
 
     def answers(self) -> Iterator[tuple[Charge, IntArray]]:
         """Every charge with the states that were possible for it."""
@@ -180,7 +228,8 @@ class History:
         """Whether some possible state has no move into the next step's possible states."""
         following = zip(self.models[1:], self.possible, self.possible[1:], strict=False)
         return any(
-            not np.diff(model.transition[mask][:, after].indptr).all()
+            not model.landing[after].any()
+            and not np.diff(model.transition[mask][:, after].indptr).all()
             for model, mask, after in following
         )
 

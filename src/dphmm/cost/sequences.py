@@ -7,7 +7,9 @@ the tight values are longest paths over pairs of states,
     V_t(j, k) = epsilon_t ||f(j) - f(k)||_{K_t}
                 + max over moves j' -> j and k' -> k of V_{t-1}(j', k'),
 
-and the double maximum splits into two single ones: O(T N E) instead of O(T E^2).
+and the double maximum splits into two single ones: O(T N E) instead of O(T E^2). Where the
+chain can go anywhere the moves restrict nothing, and the values are sums of each step's worst
+pair, without a table of pairs.
 """
 
 from __future__ import annotations
@@ -20,7 +22,14 @@ import numpy as np
 from dphmm import kernels
 from dphmm._types import IntArray
 from dphmm.cost.charges import Loss
-from dphmm.cost.composition import TIGHT_STATES, Unit, check_size, pair_losses, total_worst
+from dphmm.cost.composition import (
+    TIGHT_STATES,
+    Unit,
+    check_size,
+    compose,
+    pair_losses,
+    total_worst,
+)
 from dphmm.cost.history import History
 from dphmm.errors import expect
 from dphmm.geometry.exact import whole
@@ -61,7 +70,8 @@ def sequence_epsilon(history: History) -> Loss:
     """The largest loss between two paths that the chain allows: Theorem 7.2, tight.
 
     Infinite as soon as one release can tell two possible states apart with certainty. Up to
-    TIGHT_STATES possible states; `sequence_bracket` goes beyond.
+    TIGHT_STATES possible states; `sequence_bracket` goes beyond. With a model that can go
+    anywhere every path is allowed, and any number of states will do.
 
     Args:
         history: What was released, or will be, step by step.
@@ -77,6 +87,8 @@ def sequence_epsilon(history: History) -> Loss:
     """
     if inf in worst_losses(history):
         return inf
+    if history.is_free:
+        return sum(_free_losses(history), Fraction(0))
     return _Losses(history).between(0, len(history))
 
 
@@ -113,6 +125,10 @@ def window_epsilon(history: History, width: int) -> Loss:
     whole(width, "width", 1)
     if width >= len(history):
         return sequence_epsilon(history)
+    if history.is_free:
+        alone = _free_losses(history)
+        windows = range(len(history) - width + 1)
+        return max(sum(alone[first : first + width], Fraction(0)) for first in windows)
     losses = _Losses(history)
     kinds = history.kinds()
     known: dict[object, Loss] = {}
@@ -124,6 +140,26 @@ def window_epsilon(history: History, width: int) -> Loss:
         if key not in known:
             known[key] = losses.between(first, after)
     return max(known.values())
+
+
+def is_within_reach(history: History) -> bool:
+    """Whether the tight values of a history are computed."""
+    if history.is_free and all(len(answers) <= 1 for answers in history.charges):
+        return True
+    return max(int(mask.sum()) for mask in history.possible) <= TIGHT_STATES
+
+
+def _free_losses(history: History) -> list[Loss]:
+    """The worst pair's loss at every step, over all its answers together."""
+    kinds = history.kinds()
+    known: dict[int, Loss] = {}
+    for step, kind in enumerate(kinds):
+        if kind not in known:
+            charges, possible = history.charges[step], history.possible[step]
+            worst = compose(charges, possible).tight if charges else Fraction(0)
+            # Floats, rounded up, are added up exactly.
+            known[kind] = worst if worst == inf else Fraction(worst)
+    return [known[kind] for kind in kinds]
 
 
 class _Losses:
@@ -175,7 +211,7 @@ class _Losses:
         return self._advance(values, first)
 
     def _advance(self, values: IntArray, step: int) -> IntArray:
-        indptr, indices = self.history.moves(step)
-        once = kernels.pairs.best_rows(values, indptr, indices)
-        advanced: IntArray = kernels.pairs.best_rows(np.ascontiguousarray(once.T), indptr, indices)
+        moves = self.history.moves(step)
+        once = kernels.pairs.best_rows(values, *moves)
+        advanced: IntArray = kernels.pairs.best_rows(np.ascontiguousarray(once.T), *moves)
         return advanced

@@ -17,14 +17,27 @@ from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
 from dphmm.cost.sequences import (
     event_epsilon,
+    is_within_reach,
     paper_sequence_epsilon,
     sequence_epsilon,
     window_epsilon,
     worst_losses,
 )
 from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import Exact, exact
+from dphmm.policy.plan import Protected
 
-__all__ = ["PrivacyStatement", "privacy_statement", "realised_odds"]
+__all__ = [
+    "CONDITION",
+    "PathCosts",
+    "PrivacyStatement",
+    "privacy_statement",
+    "realised_odds",
+    "release_statement",
+]
+
+CONDITION = "for people who move as the model says is possible"
+"""What every sentence says that rests on a zero which somebody stated."""
 
 LARGEST_FACTOR = 14.0
 """Above this loss a factor is over a million and is no longer written out."""
@@ -68,6 +81,54 @@ def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
         raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
+def release_statement(
+    step: Protected, epsilon: Fraction, *, delta: Exact = 0, stated_zeros: bool = False
+) -> str:
+    """What a release at one step does and does not hide, in a sentence or two.
+
+    Args:
+        step: What was possible, and the noise that followed.
+        epsilon: The price of the release.
+        delta: That of the plan.
+        stated_zeros: Whether some states are impossible because somebody said so, so that the
+            sentence has a condition.
+    """
+    where = f" {CONDITION}" if stated_zeros and not step.possible.all() else ""
+    if step.is_lone:
+        return f"Only one state is possible{where}, so the answer is public; nothing was drawn."
+    comma = "," if where else ""
+    text = (
+        f"Odds between two linked states change by at most a factor "
+        f"exp({float(epsilon):g}){comma}{where}."
+    )
+    if delta:
+        text += f" States outside the {float(1 - exact(delta)):g} location set are not protected."
+    if step.worst_norm == inf:
+        text += " Some possible states are told apart with certainty."
+    return text
+
+
+@dataclass(frozen=True)
+class PathCosts:
+    """What a history costs between two paths."""
+
+    event: Loss | None
+    """Between two paths that differ at one time; None if there were too many states."""
+    window: Loss | None
+    """Between two paths that differ within the statement's `width` steps."""
+    sequence: Loss | Bracket
+    """Between any two paths, tight, or a bracket around it."""
+
+    @classmethod
+    def of(cls, history: History, width: int) -> PathCosts:
+        """The costs of a history."""
+        if not is_within_reach(history):
+            return cls(None, None, sequence_bracket(history))
+        return cls(
+            event_epsilon(history), window_epsilon(history, width), sequence_epsilon(history)
+        )
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
@@ -94,15 +155,20 @@ class PrivacyStatement:
     """The largest factor, up or down, by which these very answers moved a state's odds."""
     adaptive: bool
     """Whether the hulls depended on earlier answers, so that values hold for this history."""
+    stated_zeros: bool = False
+    """Whether all of it holds only for people who move as the model says is possible."""
+    own: PathCosts | None = None
+    """The costs between two paths of the model's own moves, if other paths are possible too."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
+        only = f", {CONDITION}" if self.stated_zeros else ""
         lines = [
             f"{_count(self.releases, 'release')}, epsilon {_number(self.spent)} in all.",
             f"Two states that the policy links: one step moves the odds between them "
-            f"{_factor(self.linked)}.",
+            f"{_factor(self.linked)}{only}.",
             f"Any two possible states: one step moves the odds between them "
-            f"{_factor(self.worst_pair)}.",
+            f"{_factor(self.worst_pair)}{only}.",
         ]
         if self.event is None or self.window is None:
             lines.append(
@@ -111,11 +177,17 @@ class PrivacyStatement:
             )
         else:
             lines += [
-                f"Where you were at one moment, all else being the same: {_factor(self.event)}.",
+                f"Where you were at one moment, all else being the same: "
+                f"{_factor(self.event)}{only}.",
                 f"Where you were during {_count(self.width, 'step')}, all else being the same: "
-                f"{_factor(self.window)}.",
+                f"{_factor(self.window)}{only}.",
             ]
-        lines.append(f"Your whole path against any other: {self._sequence()}.")
+        bound = f"; the paper's bound is epsilon {_number(self.paper_sequence)}"
+        lines.append(
+            f"Your whole path against any other: {_between_paths(self.sequence, bound)}{only}."
+        )
+        if self.own is not None:
+            lines.append(self._own_moves(self.own))
         if self.realised is None:
             lines.append("What these answers really told was not computed.")
         else:
@@ -135,15 +207,16 @@ class PrivacyStatement:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
         return f"<ul>{lines}</ul>"
 
-    def _sequence(self) -> str:
-        if isinstance(self.sequence, Bracket) and not self.sequence.is_tight:
-            low, high = self.sequence.lower, self.sequence.upper
-            return (
-                f"the worst case lies between epsilon {_number(low)} "
-                f"({self.sequence.lower_from}) and {_number(high)} ({self.sequence.upper_from})"
-            )
-        value = self.sequence.upper if isinstance(self.sequence, Bracket) else self.sequence
-        return f"{_factor(value)}; the paper's bound is epsilon {_number(self.paper_sequence)}"
+    def _own_moves(self, own: PathCosts) -> str:
+        """The same values under the condition that the model's zeros are right."""
+        values = []
+        if own.event is not None and own.window is not None:
+            values = [
+                f"one moment {_factor(own.event)}",
+                f"{_count(self.width, 'step')} {_factor(own.window)}",
+            ]
+        values.append(f"the whole path {_between_paths(own.sequence)}")
+        return f"These hold whatever you did; {CONDITION}: {', '.join(values)}."
 
 
 def privacy_statement(
@@ -180,7 +253,8 @@ def privacy_statement(
         raise ArgumentError("prior and posterior must be given together, got one of them")
     steps = [sum((c.epsilon for c in answers), Fraction(0)) for answers in history.charges]
     worst = max(worst_losses(history))
-    small = max(int(mask.sum()) for mask in history.possible) <= TIGHT_STATES
+    costs = PathCosts.of(history, width)
+    own = None if history.own is history else history.own
     realised = None
     if prior is not None and posterior is not None:
         with np.errstate(divide="ignore"):
@@ -191,14 +265,27 @@ def privacy_statement(
         linked=max(steps),
         spent=sum(steps, Fraction(0)),
         worst_pair=worst,
-        event=event_epsilon(history) if small else None,
-        window=window_epsilon(history, width) if small else None,
+        event=costs.event,
+        window=costs.window,
         width=width,
-        sequence=sequence_epsilon(history) if small else sequence_bracket(history),
+        sequence=costs.sequence,
         paper_sequence=paper_sequence_epsilon(history),
         realised=realised,
         adaptive=worst == inf if adaptive is None else adaptive,
+        stated_zeros=any(model.has_stated_zeros for model in history.models),
+        own=None if own is None else PathCosts.of(own, width),
     )
+
+
+def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
+    if isinstance(sequence, Bracket) and not sequence.is_tight:
+        low, high = sequence.lower, sequence.upper
+        return (
+            f"the worst case lies between epsilon {_number(low)} "
+            f"({sequence.lower_from}) and {_number(high)} ({sequence.upper_from})"
+        )
+    value = sequence.upper if isinstance(sequence, Bracket) else sequence
+    return f"{_factor(value)}{bound}"
 
 
 def _number(value: Loss) -> str:

@@ -87,7 +87,7 @@ class Workload:
 
     def model(self, learned: str, moves: str = "all") -> MarkovModel:
         """The chain learned by counting, without smoothing, as the paper does."""
-        return MarkovModel.from_counts(self.counts(learned, moves))
+        return MarkovModel.from_counts(self.counts(learned, moves), zeros="facts")
 
     def start(self, model: MarkovModel, state: int) -> int:
         """Where a sequence starts: its first state, or the nearest from which the chain roams.

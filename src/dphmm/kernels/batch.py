@@ -19,6 +19,7 @@ def weigh(
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
+    jumps: FloatArray,
     before: FloatArray,
     heights: FloatArray,
     answers: FloatArray,
@@ -36,7 +37,7 @@ def weigh(
     least = np.full(people, np.inf)
     for state in range(states):
         row, norm = after[state], logs[state]
-        row[:] = 0.0
+        row[:] = jumps[state]
         for entry in range(indptr[state], indptr[state + 1]):
             weight = data[entry]
             source = before[indices[entry]]

@@ -22,9 +22,14 @@ HIGH = 2.0**256
 
 @njit(cache=True)
 def step(
-    indptr: IntArray, indices: IntArray, data: FloatArray, wide: FloatArray, result: FloatArray
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    jumps: FloatArray,
+    wide: FloatArray,
+    result: FloatArray,
 ) -> None:
-    """The product of a sparse matrix and a wide vector, row by row.
+    """The product of a sparse matrix and a wide vector that sums to one, plus what jumps there.
 
     Each row is summed at the level of its largest terms; what lies two levels below the sum is
     less than 2**-512 of it.
@@ -43,6 +48,8 @@ def step(
             total += data[entry] * scaled[column]
         if base != deepest or total < LOW:
             base, total = mixed(base, first, last, indices, data, scaled, levels)
+        if jumps[row] > 0.0:
+            base, total = with_jump(base, total, jumps[row])
         result[0, row] = total
         result[1, row] = base
 
@@ -77,6 +84,21 @@ def mixed(
             return base, total
         base += 1.0
     return base, 0.0
+
+
+@njit(cache=True)
+def with_jump(base: float, total: float, jump: float) -> tuple[float, float]:
+    """The level and the sum of a row, with a plain number added."""
+    value, level = in_range(jump, 0.0)
+    if level < base:
+        if base == level + 1.0:
+            value += total * DOWN
+        return level, value
+    if level == base:
+        total += value
+    elif level == base + 1.0:
+        total += value * DOWN
+    return base, total
 
 
 @njit(cache=True)

@@ -1,7 +1,8 @@
 """Best losses over pairs of states, and best paths, one step of a chain at a time.
 
 Losses are 64-bit integers in a unit that the caller chose so that no sum passes 2**61.
-Predecessors come as in a sparse matrix: those of state j are indices[indptr[j]:indptr[j+1]].
+Predecessors come as in a sparse matrix: those of state j are indices[indptr[j]:indptr[j+1]],
+and every state besides where `anywhere` marks j.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dphmm._types import FloatArray, IntArray
+from dphmm._types import FloatArray, IntArray, Mask
 
 UNREACHABLE = -(2**62)
 INFINITE = 2**62
@@ -34,11 +35,19 @@ def losses(heights: IntArray, cosets: IntArray) -> IntArray:
 
 
 @njit(cache=True)
-def best_rows(values: IntArray, indptr: IntArray, indices: IntArray) -> IntArray:
+def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> IntArray:
     """Row j is the entrywise maximum of the rows of j's predecessors."""
     n, width = len(indptr) - 1, values.shape[1]
     out = np.full((n, width), UNREACHABLE, dtype=np.int64)
+    best = np.full(width, UNREACHABLE, dtype=np.int64)
+    if anywhere.any():
+        for i in range(len(values)):
+            for k in range(width):
+                best[k] = max(best[k], values[i, k])
     for j in range(n):
+        if anywhere[j]:
+            out[j] = best
+            continue
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
             for k in range(width):
@@ -60,10 +69,12 @@ def add_losses(values: IntArray, losses: IntArray) -> bool:
 
 
 @njit(cache=True)
-def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray) -> int:
+def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> int:
     """The largest value of a pair whose two states share a successor; negative if none do."""
     best = np.int64(UNREACHABLE)
-    rows = best_rows(values, indptr, indices)
+    if anywhere.any():
+        return int(values.max())
+    rows = best_rows(values, indptr, indices, anywhere)
     for j in range(len(indptr) - 1):
         for p in range(indptr[j], indptr[j + 1]):
             best = max(best, rows[j, indices[p]])
@@ -72,13 +83,18 @@ def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray) -> int:
 
 @njit(cache=True)
 def best_predecessors(
-    values: FloatArray, indptr: IntArray, indices: IntArray
+    values: FloatArray, indptr: IntArray, indices: IntArray, anywhere: Mask
 ) -> tuple[FloatArray, IntArray]:
     """The largest value among each state's predecessors, and whose it is."""
     n = len(indptr) - 1
     best = np.full(n, -np.inf)
     chosen = np.zeros(n, dtype=np.int64)
+    likeliest = np.argmax(values)
     for j in range(n):
+        if anywhere[j]:
+            best[j] = values[likeliest]
+            chosen[j] = likeliest
+            continue
         for p in range(indptr[j], indptr[j + 1]):
             if values[indices[p]] > best[j]:
                 best[j] = values[indices[p]]

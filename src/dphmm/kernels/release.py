@@ -47,11 +47,16 @@ def exponents(
 
 @njit(cache=True)
 def product(
-    indptr: IntArray, indices: IntArray, data: FloatArray, before: FloatArray, after: FloatArray
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    jumps: FloatArray,
+    before: FloatArray,
+    after: FloatArray,
 ) -> None:
-    """The product of a sparse matrix and a vector."""
+    """The product of a sparse matrix and a vector that sums to one, plus what jumps there."""
     for state in range(len(after)):
-        total = 0.0
+        total = jumps[state]
         for entry in range(np.uint32(indptr[state]), np.uint32(indptr[state + 1])):
             # Unsigned, so that numba does not look for negative numbers.
             total += data[entry] * before[np.uint32(indices[entry])]
@@ -63,12 +68,13 @@ def predict(
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
+    jumps: FloatArray,
     before: FloatArray,
     possible: Mask,
     after: FloatArray,
 ) -> float:
     """The normalised product; gives the least weight of a possible state."""
-    product(indptr, indices, data, before, after)
+    product(indptr, indices, data, jumps, before, after)
     total = 0.0
     least = np.inf
     for state in range(len(after)):
@@ -93,6 +99,7 @@ def weigh(
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
+    jumps: FloatArray,
     before: FloatArray,
     points: FloatArray,
     normals: FloatArray,
@@ -103,7 +110,7 @@ def weigh(
     logs: FloatArray,
 ) -> None:
     """The predicted probabilities, and the exponents of the answer."""
-    product(indptr, indices, data, before, after)
+    product(indptr, indices, data, jumps, before, after)
     exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
 
 
@@ -133,6 +140,7 @@ def weigh_wide(
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
+    jumps: FloatArray,
     before: FloatArray,
     points: FloatArray,
     normals: FloatArray,
@@ -143,7 +151,7 @@ def weigh_wide(
     logs: FloatArray,
 ) -> None:
     """`weigh` for one belief in wide numbers: whole levels of the answer go to the levels."""
-    step(indptr, indices, data, before, after)
+    step(indptr, indices, data, jumps, before, after)
     exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
     for state in range(len(logs)):
         if logs[state] < -LEVEL:

@@ -131,6 +131,8 @@ class PolicyGraph:
     def one_step(cls, model: MarkovModel) -> PolicyGraph:
         """States that one state can reach in one step must look alike: G_trs, a clique a row.
 
+        The model's own moves count; the probability of going anywhere would link all states.
+
         Args:
             model: The chain's moves.
         """

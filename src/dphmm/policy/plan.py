@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -136,19 +135,6 @@ class Protected:
                 found.append(sorted((state, int(others[near][np.argmin(distances)]))))
         return policy.with_edges(np.unique(found, axis=0)) if found else policy
 
-    def statement(self, epsilon: Fraction, delta: Exact = 0) -> str:
-        """What a release at this step does and does not hide, in a sentence."""
-        if self.is_lone:
-            return "Only one state is possible, so the answer is public; nothing was drawn."
-        text = f"Odds between two linked states change by at most a factor exp({float(epsilon):g})."
-        if delta:
-            text += (
-                f" States outside the {float(1 - exact(delta)):g} location set are not protected."
-            )
-        if self.worst_norm == inf:
-            text += " Some possible states are told apart with certainty."
-        return text
-
 
 class _Cache:
     """What a plan has met; not a part of its value, so it is neither compared nor pickled."""
@@ -252,7 +238,8 @@ class Plan:
         """
         if not self.delta:
             return prior.possible
-        return location_set(prior.probabilities, float(self.delta))
+        # The small probability of going anywhere would fill the set with far states.
+        return location_set(prior.by_own_moves(), float(self.delta))
 
     def at(self, possible: ArrayLike) -> Protected:
         """What protects the states of a possible set.

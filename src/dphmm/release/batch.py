@@ -20,6 +20,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.statement import release_statement
 from dphmm.errors import ArgumentError, BudgetError
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.noise.cones import fan_of
@@ -273,14 +274,16 @@ class Batch:
                 )
                 lattice[speaking] = step.known_answer
                 nothing = Fraction(0)
-                charges.append(Charge(speaking, nothing, nothing, step.statement(price)))
+                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+                charges.append(Charge(speaking, nothing, nothing, said_of))
                 continue
             said = self._draw(step.mechanism(price), step, states, speaking, times)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
             if len(speaking):
                 cost = step.constrained(price)
-                charges.append(Charge(speaking, price, cost, step.statement(price)))
+                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+                charges.append(Charge(speaking, price, cost, said_of))
             if step.mechanism(price) not in noises:
                 noises.append(step.mechanism(price))
             noise_of[speaking] = noises.index(step.mechanism(price))

@@ -141,7 +141,8 @@ class BeliefTable:
         """Who is moved as a single stream would be: rare moves, flat hulls, far answers."""
         care = np.zeros(self._people, dtype=bool)
         care[list(self._apart)] = True
-        if model.transition.data.min() < SAFE_MOVE:
+        # What jumps to a state outweighs whatever its moves lose.
+        if model.incoming.data.min() < SAFE_MOVE and model.jumps.min() < SAFE_MOVE:
             care[:] = True
         for number, noise in enumerate(noises):
             far = (np.abs(lattice) > noise.furthest).any(axis=1)
@@ -220,6 +221,7 @@ def _moved(
         incoming.indptr,
         incoming.indices,
         incoming.data,
+        model.jumps,
         before,
         normals @ columns,
         normals @ lattice.T.astype(np.float64),

@@ -18,7 +18,7 @@ from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
-from dphmm.cost.statement import PrivacyStatement
+from dphmm.cost.statement import PrivacyStatement, release_statement
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
@@ -341,7 +341,12 @@ class Stream:
             lattice=lattice,
             estimate=estimate,
             epsilon=price,
-            statement=step.statement(price, self.plan.delta),
+            statement=release_statement(
+                step,
+                price,
+                delta=self.plan.delta,
+                stated_zeros=self.model.at(time).has_stated_zeros,
+            ),
             private=self._randomness.private,
         )
         if entry is not None:

@@ -10,6 +10,7 @@ from math import sqrt
 
 import numpy as np
 
+from dphmm.cost.statement import CONDITION
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.policy.plan import Protected
@@ -44,6 +45,10 @@ class Step:
     """The epsilon of the worst pair of possible states (Theorem 6.3)."""
     lasts: bool
     """Whether every later step is the same, as long as nothing is released."""
+    own_possible: int | None = None
+    """How many states the model's own moves lead to, if it can go elsewhere too."""
+    own_error: float | None = None
+    """The error that an answer would have if they were facts."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +101,15 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
 
 
 def possible_steps(
-    scenario: Scenario, steps: int, first: int = 1
+    scenario: Scenario, steps: int, first: int = 1, with_own: bool = False
 ) -> Iterator[tuple[int, np.ndarray, bool]]:
     """The possible set at each step without releases, up to the one that lasts.
 
-    With a `first` of 0 the start itself comes before them.
+    With a `first` of 0 the start itself comes before them; `with_own` waits until what the
+    model's own moves lead to lasts too.
     """
     belief = scenario.start
+    own = belief.possible
     fixed = scenario.model.at(1) is scenario.model
     if first == 0:
         yield 0, scenario.plan.to_protect(belief), False
@@ -113,6 +120,10 @@ def possible_steps(
             yield time, scenario.plan.to_protect(belief), False
             continue
         lasts = fixed and bool((belief.possible == before).all())
+        if with_own:
+            led = own
+            own = scenario.model.at(time).own.successors(own)
+            lasts = lasts and bool((own == led).all())
         yield time, belief.possible, lasts
         if lasts:
             return
@@ -122,8 +133,12 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
     """What the scenario protects at each step; ends early once nothing changes any more."""
     plan, query, labels = scenario.plan, scenario.query, scenario.labels
     bare = plan.replace(repair=None, full_rank=False)
-    for time, possible, lasts in possible_steps(scenario, steps):
+    own = scenario.start.possible
+    for time, possible, lasts in possible_steps(scenario, steps, with_own=True):
         step = plan.at(possible)
+        model = scenario.model.at(time)
+        own = model.own.successors(own)
+        beside = plan.at(own) if model.anywhere and not plan.delta else None
         before = bare.at(possible)
         degrees = degree_of_protection(query, step.policy, possible, hull=step.body)[possible]
         alone_before = exposed(query, before.policy, possible, hull=before.body)
@@ -138,9 +153,11 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             volume=float(step.body.volume),
             least_protection=int(degrees.min()),
             most_protection=int(degrees.max()),
-            error=sqrt(step.mechanism(scenario.settings.epsilon).mean_squared_error),
+            error=_error(step, scenario),
             constrained_epsilon=step.worst_norm * scenario.settings.epsilon,
             lasts=lasts,
+            own_possible=None if beside is None else int(own.sum()),
+            own_error=None if beside is None else _error(beside, scenario),
         )
 
 
@@ -153,10 +170,15 @@ def guarantee(scenario: Scenario) -> str:
     besides = (
         f" States outside the {float(1 - delta):g} location set are not protected." if delta else ""
     )
+    only = f", {CONDITION}" if scenario.model.has_stated_zeros else ""
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}); {budget}.{besides}"
+        f"exp({price}){only}; {budget}.{besides}"
     )
+
+
+def _error(step: Protected, scenario: Scenario) -> float:
+    return sqrt(step.mechanism(scenario.settings.epsilon).mean_squared_error)
 
 
 def _added(

@@ -1,9 +1,11 @@
 """Learning a chain from trips or releases, and saying what that costs.
 
-A model is published with the scenario, and the moves it calls impossible reveal moves that
-nobody made. So there are three ways: counting trips whose owners agree to publish the counts;
-counting under differential privacy for whole people; and EM on answers that have been
-released already, which costs nothing more.
+A model is published with the scenario, and the moves that it does not have are moves that
+nobody made. What nobody made is not impossible: a learned model keeps a small probability of
+going anywhere, a public constant, unless somebody says that zeros are facts. There are three
+ways: counting trips whose owners agree to publish the counts; counting under differential
+privacy for whole people; and EM on answers that have been released already, which costs
+nothing more.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from dphmm._types import IntArray
+from dphmm.chain.anywhere import Zeros
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
@@ -126,10 +129,14 @@ def learn_public(
     smoothing: float = 0.0,
     support: sparse.csr_array | None = None,
     slots: int = 1,
+    zeros: Zeros = "guesses",
+    anywhere: float | None = None,
 ) -> LearnedModel:
     """The chain of raw counts; whoever uses it treats the counts, zeros included, as public."""
     counts = _counts(people, n_states, slots)
-    return from_public_counts(counts, smoothing=smoothing, support=support)
+    return from_public_counts(
+        counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
+    )
 
 
 def from_public_counts(
@@ -137,9 +144,16 @@ def from_public_counts(
     *,
     smoothing: float = 0.0,
     support: sparse.csr_array | None = None,
+    zeros: Zeros = "guesses",
+    anywhere: float | None = None,
 ) -> LearnedModel:
     """The chain of counts that an engine has made, one matrix for each part of the cycle."""
-    models = [MarkovModel.from_counts(c, smoothing=smoothing, support=support) for c in counts]
+    models = [
+        MarkovModel.from_counts(
+            each, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
+        )
+        for each in counts
+    ]
     return LearnedModel(_chain(models), PUBLIC_SOURCE)
 
 
@@ -152,6 +166,8 @@ def learn_private(
     support: sparse.csr_array,
     prior: float = 0.5,
     slots: int = 1,
+    zeros: Zeros = "guesses",
+    anywhere: float | None = None,
     randomness: Randomness | None = None,
 ) -> LearnedModel:
     """The chain of noisy counts: epsilon-differentially private for whole people.
@@ -161,7 +177,8 @@ def learn_private(
     `max_moves` in sum. Every count of the support, zeros included, gets exact discrete
     Laplace noise of scale max_moves/epsilon: the one-dimensional K-norm noise with
     K = [-max_moves, max_moves]. What follows (negative counts become zero, `prior` is added
-    to each count, rows are normalised) looks at nothing else.
+    to each count, rows are normalised) looks at nothing else. Nor does the probability of going
+    anywhere: choose another than the default without looking at the data.
     """
     bounds = Bounds(support, max_moves)
     if bounds.n_states != n_states:
@@ -169,7 +186,15 @@ def learn_private(
             f"support must be {n_states} by {n_states}, got {sparse.csr_array(support).shape}"
         )
     counts = _counts(map(bounds.cut, people), n_states, slots)
-    return from_private_counts(counts, bounds, epsilon=epsilon, prior=prior, randomness=randomness)
+    return from_private_counts(
+        counts,
+        bounds,
+        epsilon=epsilon,
+        prior=prior,
+        zeros=zeros,
+        anywhere=anywhere,
+        randomness=randomness,
+    )
 
 
 class Bounds:
@@ -198,6 +223,8 @@ def from_private_counts(
     *,
     epsilon: Exact,
     prior: float = 0.5,
+    zeros: Zeros = "guesses",
+    anywhere: float | None = None,
     randomness: Randomness | None = None,
 ) -> LearnedModel:
     """The chain of exact counts of bounded people, after noise on every cell of the support."""
@@ -215,7 +242,7 @@ def from_private_counts(
         noisy = [int(noise.sample_lattice(cell, randomness, context)[0]) for cell in cells]
         kept = np.maximum(np.array(noisy, dtype=np.float64), 0.0) + prior
         matrix = sparse.csr_array((kept, allowed.indices, allowed.indptr), shape=allowed.shape)
-        models.append(MarkovModel.from_counts(matrix))
+        models.append(MarkovModel.from_counts(matrix, zeros=zeros, anywhere=anywhere))
     source = (
         f"private, epsilon={as_text(used)} for everything about one person, added or removed; "
         f"at most {max_moves} moves a person, discrete Laplace of scale "
@@ -229,7 +256,8 @@ def learn_from_releases(
 ) -> LearnedModel:
     """The chain that EM reaches from what streams have said; it costs nothing more.
 
-    The possible moves stay those of the streams' own model, which they all share.
+    The own moves, and the probability of going anywhere, stay those of the streams' own model,
+    which they all share.
     """
     if not streams:
         raise ArgumentError("streams must hold at least one stream, got none")

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from dphmm._types import IntArray
+from dphmm.chain.anywhere import Zeros
 from dphmm.errors import DataError, require
 from dphmm.geometry.exact import Exact
 from dphmm.scenario import learning
@@ -37,6 +38,8 @@ def learn_public(
     smoothing: float = 0.0,
     support: sparse.csr_array | None = None,
     slots: int = 1,
+    zeros: Zeros = "guesses",
+    anywhere: float | None = None,
     columns: Mapping[str, str] | None = None,
     name: str = "table",
 ) -> LearnedModel:
@@ -45,7 +48,9 @@ def learn_public(
     A second row of a person in one step of the clock is left out.
     """
     counts = _counts(table, states, clock, slots, columns, name, None)
-    return learning.from_public_counts(counts, smoothing=smoothing, support=support)
+    return learning.from_public_counts(
+        counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
+    )
 
 
 def learn_private(
@@ -58,6 +63,8 @@ def learn_private(
     support: sparse.csr_array,
     prior: float = 0.5,
     slots: int = 1,
+    zeros: Zeros = "guesses",
+    anywhere: float | None = None,
     columns: Mapping[str, str] | None = None,
     name: str = "table",
 ) -> LearnedModel:
@@ -67,7 +74,9 @@ def learn_private(
     """
     bounds = learning.Bounds(support, max_moves)
     counts = _counts(table, states, clock, slots, columns, name, bounds)
-    return learning.from_private_counts(counts, bounds, epsilon=epsilon, prior=prior)
+    return learning.from_private_counts(
+        counts, bounds, epsilon=epsilon, prior=prior, zeros=zeros, anywhere=anywhere
+    )
 
 
 def _counts(
