@@ -67,6 +67,11 @@ def adopt_terms(
 
 
 def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
+    if standing.clock != terms.clock:
+        raise ArgumentError(
+            "scenario must have the time step of the answers, got another, in which their slots "
+            "are other times; give its query another name"
+        )
     if not same_states:
         return replace(standing, law=terms.law, belief=terms.start)
     if standing.belief.n_states != terms.model.n_states:

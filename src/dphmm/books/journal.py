@@ -112,8 +112,9 @@ class Journal(MemoryBook):
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
-        self._append([_line("key", vars(key))])
-        super().use_key(key)
+        with self._guard:
+            self._append([_line("key", vars(key))])
+            super().use_key(key)
 
     def close(self) -> None:
         """Write where everybody stands and let the file go."""
@@ -177,13 +178,16 @@ class Journal(MemoryBook):
 
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
         """Write lines and wait until they are on disk; all of them are there, or an error."""
+        if os.getpid() != self._process:
+            raise DataError(f"{self.path}: ledger must be used by the process that opened it")
         stood = [_standing_line(standing) for standing in standings]
         if not lines and not stood:
             return
         content = b"".join([*lines, *stood, END])
         try:
-            self._file.write(content)
-            self._file.flush()
+            left = memoryview(content)
+            while left:  # a disk that fills up takes a part of it without an error
+                left = left[self._file.write(left) :]
             os.fsync(self._file.fileno())
         except OSError as fault:
             self._shorten()
@@ -205,6 +209,7 @@ class Journal(MemoryBook):
                 f"{self.path}: ledger must be writable, got: {fault.strerror}"
             ) from None
         file = os.fdopen(opened, "a+b", buffering=0)
+        self._process = os.getpid()
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from dphmm.cost.ledger import Totals
-from dphmm.errors import MovedError
+from dphmm.errors import MovedError, StoreError
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
 from dphmm.release.book import KeyInUse
@@ -67,7 +67,8 @@ class MemoryBook:
         standing = self._find_standing(line)
         latest = None if standing is None else standing.time
         if said:
-            latest = max(next(reversed(said)), latest or next(reversed(said)))
+            last = next(reversed(said))
+            latest = last if latest is None else max(last, latest)
         return Place(
             standing=standing,
             latest=latest,
@@ -76,6 +77,7 @@ class MemoryBook:
             opens=self._key.first if self._key is not None and self._key.rotated else None,
             known=person in self._spent,
             version=self._versions.get(person, 0),
+            key=self._key,
         )
 
     def _find_standing(self, line: Line) -> Standing | None:
@@ -95,7 +97,7 @@ class MemoryBook:
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
         said = self._records.get(line, {})
-        return {time: said[time] for time in times}
+        return {time: said[time] for time in times if time in said}
 
     def commit(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
@@ -113,13 +115,17 @@ class MemoryBook:
             standing.line
             for standing, place in zip(standings, places, strict=True)
             if self._versions.get(standing.line[:2], 0) != place.version
+            or place.key not in (None, self._key)
         ]
         if moved:
             raise MovedError(moved)
 
     def _keep(self, record: Record) -> None:
         person = record.line[:2]
-        self._records.setdefault(record.line, {})[record.time] = record
+        said = self._records.setdefault(record.line, {})
+        if record.time in said:
+            raise StoreError("a moment must be answered once, got a second answer for one")
+        said[record.time] = record
         if person not in self._spent:
             self._spent[person] = Totals([Fraction(0)])
         self._spent[person].add(0, record.epsilon)

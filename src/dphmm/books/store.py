@@ -98,10 +98,9 @@ class Store:
             return []
         with self.database.transaction(write=False) as transaction:
             self._key = self._key or find_key_in_use(transaction)
-            opens = _first_slot(self._key)
-            return [self._place(transaction, line, opens) for line in lines]
+            return [self._place(transaction, line, self._key) for line in lines]
 
-    def _place(self, transaction: Transaction, line: Line, opens: int | None) -> Place:
+    def _place(self, transaction: Transaction, line: Line, key: KeyInUse | None) -> Place:
         person = find_person(transaction, line.client, line.person)
         standing = None if person is None else self._standing(transaction, person, line.query)
         latest = None if standing is None else standing.time
@@ -121,7 +120,8 @@ class Store:
             answered=() if person is None else _AnsweredTimes(self, person.number, line.query),
             spent=found.spent,
             limit=found.limit,
-            opens=opens,
+            opens=_first_slot(key),
+            key=key,
             known=person is not None,
             version=found.version,
         )
@@ -168,12 +168,11 @@ class Store:
         pairs = sorted(zip(standings, places, strict=True), key=lambda pair: pair[0].line)
         with self.database.transaction() as transaction:
             self._key = find_key_in_use(transaction)
-            opens = _first_slot(self._key)
             moved, work = [], []
             for standing, place in pairs:
                 person = self._lock(transaction, standing.line)
-                # A rotation between reading and writing shows in the slot that the key opens.
-                if (person.version, opens) != (place.version, place.opens):
+                # Nor has the key been rotated between reading and writing.
+                if person.version != place.version or place.key not in (None, self._key):
                     moved.append(standing.line)
                 work.append((person, standing, said.pop(standing.line[:2], [])))
             if moved:

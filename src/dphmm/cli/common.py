@@ -6,15 +6,17 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from dphmm.errors import require
+from dphmm.errors import DataError, require
 from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.tables.keys import read_key
 
 __all__ = [
+    "check_apart",
     "column_option",
     "columns_from",
     "engine_option",
@@ -63,6 +65,13 @@ def spark_session(master: str | None) -> Iterator[Any]:
         yield spark
     finally:
         spark.stop()
+
+
+def check_apart(output: str | None, others: Iterable[str | Path]) -> None:
+    """Refuse an output that would replace what the run reads."""
+    paths = [Path(str(other).removeprefix("sqlite:///")).resolve() for other in others]
+    if output is not None and Path(output).resolve() in paths:
+        raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
 
 
 def keyed(key_file: str | None) -> Randomness | None:

@@ -15,6 +15,7 @@ import click
 
 from dphmm.books import Journal, Store
 from dphmm.cli.common import (
+    check_apart,
     column_option,
     columns_from,
     engine_option,
@@ -115,7 +116,10 @@ def command(
         raise DataError(f"{trips}: file must be readable, got none of that name")
     name = "standard input" if trips == "-" else Path(trips).name
     ledger_file = Path(ledger) if ledger else _ledger_beside(scenario_file)
-    _check_apart(output, [trips, scenario_file, ledger_file, *([key_file] if key_file else [])])
+    folder, named = Path(scenario_file).parent, scenario.settings
+    files = [folder / name for name in (named.states, named.model, named.policy.edges) if name]
+    given = [name for name in (trips, scenario_file, key_file, store) if name]
+    check_apart(output, [*given, ledger_file, *files])
 
     def rows() -> Iterator[Row]:
         # Bytes that are no text are an error here, whatever the terminal's settings say.
@@ -222,12 +226,6 @@ def _on_spark(
             err=True,
         )
     return 0
-
-
-def _check_apart(output: str | None, others: list[str | Path]) -> None:
-    """Refuse an output that would replace what the run reads."""
-    if output is not None and any(Path(output).resolve() == Path(o).resolve() for o in others):
-        raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
 
 
 def _csv_lines(scenario: Scenario, cells: list[list[Any]]) -> str:

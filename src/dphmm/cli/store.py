@@ -17,7 +17,7 @@ from dphmm.books import (
     list_keys,
     revoke_key,
 )
-from dphmm.cli.common import json_option, print_json, progress
+from dphmm.cli.common import check_apart, json_option, print_json, progress
 from dphmm.errors import ArgumentError
 from dphmm.tables.files import whole_file
 
@@ -98,6 +98,7 @@ def export_command(store: str, person: str | None, client: str, output: str | No
     Example:
       dphmm store export streams.db --person ann -o ann.jsonl
     """
+    check_apart(output, [store])
     with ExitStack() as stack:
         held = stack.enter_context(opened(store))
         lines = progress(export(held, person, client=client), what="exporting")

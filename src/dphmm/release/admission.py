@@ -59,6 +59,7 @@ class Place:
         opens: No slot before this one may be answered now; None if any may.
         known: Whether the book knows the person at all.
         version: What the book compares when it commits.
+        key: The key of the book's noise then, which it compares too.
     """
 
     standing: Standing | None = None
@@ -69,6 +70,7 @@ class Place:
     opens: int | None = None
     known: bool = False
     version: int = 0
+    key: object = None
 
 
 def admit(
@@ -79,6 +81,7 @@ def admit(
     limit: Fraction | None = None,
     origin: int | None = None,
     law: bytes = b"",
+    clock: str = "",
 ) -> IntArray:
     """The verdict on each row of one person, in the order in which they came.
 
@@ -90,6 +93,7 @@ def admit(
         origin: The slot of step 0, which the first answer comes after; by default the slot
             before the first row.
         law: The law that new answers would follow.
+        clock: How time is cut into slots now; under another clock no slot is the same time.
 
     >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Fraction(2)).tolist()
     [0, 4, 4, 0]
@@ -104,6 +108,8 @@ def admit(
     opens = latest + 1 if place.opens is None else max(latest + 1, place.opens)
     changed = place.standing is not None and bool(law) and place.standing.law != law
     verdicts = np.zeros(len(times), dtype=np.int64)
+    if place.standing is not None and place.standing.clock != clock:
+        return np.full(len(times), Verdict.CHANGED)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
         if least is None or place.spent + len(times) * prices <= least:

@@ -147,6 +147,7 @@ class Batch:
         self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
         self._charges: list[tuple[int, Charge]] = []
         self._steps = 0
+        self._clock = ""
         beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
         self._laws, self._law_of = self._find_laws(law, beliefs)
@@ -165,8 +166,11 @@ class Batch:
         """
         laws = {standing.law for standing in standings if standing.law}
         clients = {standing.line.client for standing in standings}
-        if len(laws) > 1 or len(clients) > 1:
-            raise ArgumentError("standings must be of one client and one law, got several")
+        clocks = {standing.clock for standing in standings}
+        if max(len(laws), len(clients), len(clocks)) > 1:
+            raise ArgumentError("standings must be of one client, law and clock, got several")
+        if options.get("law") is None or laws - {options["law"]}:
+            raise ArgumentError("law must be that of the standings, got another or none")
         batch = cls(
             model,
             plan,
@@ -174,11 +178,12 @@ class Batch:
             start=[standing.belief for standing in standings],
             time=[standing.time for standing in standings],
             client=clients.pop() if clients else "",
-            **{"law": laws.pop() if laws else None, **options},
+            **options,
         )
         batch.began = np.array([standing.began for standing in standings], dtype=np.int64)
         batch._spent = Totals([standing.spent for standing in standings])
         batch._constrained = Totals([standing.constrained for standing in standings])
+        batch._clock = clocks.pop() if clocks else ""
         return batch
 
     @property
@@ -218,6 +223,7 @@ class Batch:
             spent=Fraction(self._spent.of(person)),
             constrained=self._constrained.of(person),
             answered=(self.query.name,) if answered else (),
+            clock=self._clock,
         )
 
     def ledger(self, person: int) -> Ledger:
@@ -365,7 +371,7 @@ class Batch:
 
     def _find_laws(self, law: bytes | None, beliefs: list[Belief]) -> tuple[list[bytes], IntArray]:
         """The different laws, one for each different start, and whose is whose."""
-        if law is not None or not self._randomness.keyed or not beliefs:
+        if law is not None or not beliefs:
             return [law or b""], np.zeros(len(beliefs), dtype=np.int64)
         starts = {id(belief): belief for belief in beliefs}
         numbers = {name: number for number, name in enumerate(starts)}

@@ -189,7 +189,8 @@ def _answer(
             work.unsaid = book.unsaid(work.line, work.place.standing.time)
     drawn = draw(works, source)
     if works:
-        _bind_key(book, source, min(int(work.times[0]) for work in works))
+        if any(work.place.key is None for work in works):
+            _bind_key(book, source, min(int(work.times[0]) for work in works))
         book.commit(drawn, [_moved(work) for work in works], [work.place for work in works])
     _fill(answered, parts)
     if any(one.repeated for one in answered):
@@ -211,7 +212,13 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
     if ask.prices is not None:
         prices = [ask.prices[row] for row in rows]
     verdicts = admit(
-        place, ask.times[rows], prices, limit=terms.limit, origin=terms.origin, law=terms.law
+        place,
+        ask.times[rows],
+        prices,
+        limit=terms.limit,
+        origin=terms.origin,
+        law=terms.law,
+        clock=terms.clock,
     )
     answered.verdicts[rows] = verdicts
     kept = rows
@@ -278,4 +285,4 @@ def _moved(work: Work) -> Standing:
 def _bind_key(book: Book, source: Randomness, first: int) -> None:
     if book.key() is None:
         book.use_key(KeyInUse(fingerprint_of(source), first))
-        check_key(book, source)
+    check_key(book, source)

@@ -39,6 +39,7 @@ class Standing:
         spent: The sum of every epsilon on this line.
         constrained: The same for the worst pair of possible states (Theorem 6.3).
         answered: The names of the questions that were answered at `time`.
+        clock: How time was cut into slots; the same slot of another clock is another time.
     """
 
     line: Line
@@ -49,6 +50,7 @@ class Standing:
     spent: Fraction = Fraction(0)
     constrained: Fraction | float = Fraction(0)
     answered: tuple[str, ...] = ()
+    clock: str = ""
 
     def __repr__(self) -> str:
         return f"Standing({self.line.person!r}, time={self.time}, {float(self.spent):g} spent)"
@@ -64,6 +66,7 @@ class Standing:
             "spent": str(self.spent),
             "constrained": str(self.constrained),
             "answered": list(self.answered),
+            "clock": self.clock,
             "states": len(possible),
             "wide": wide is not None,
         }
@@ -111,4 +114,5 @@ class Standing:
             spent=Fraction(facts["spent"]),
             constrained=inf if cost == "inf" else Fraction(cost),
             answered=tuple(facts["answered"]),
+            clock=facts["clock"],
         )

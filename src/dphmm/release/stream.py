@@ -19,7 +19,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import PrivacyStatement, release_statement
-from dphmm.errors import ArgumentError, expect
+from dphmm.errors import ArgumentError, DphmmError, expect
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -109,10 +109,9 @@ class Stream:
         self._totalled = 0
         """How many of `said` are in the totals: they are added when somebody asks."""
         self._answered: tuple[str, ...] = ()
-        self._plans = {plan.query.name: plan}
+        self._clock = ""
+        self._also: dict[str, Plan] = {}
         self._lock = threading.RLock()
-        self._write: Callable[[Release, Entry, Standing], None] | None = None
-        """What must be durable before an answer leaves; a book's."""
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
 
@@ -140,6 +139,7 @@ class Stream:
         stream._said_from = standing.time, standing.belief
         stream._totals = Totals([standing.spent, standing.constrained])
         stream._answered = standing.answered
+        stream._clock = standing.clock
         return stream
 
     @property
@@ -160,16 +160,12 @@ class Stream:
         with self._lock:
             return self._standing(self.time, self.posterior, self._answered)
 
-    def _standing(
-        self, time: int, belief: Belief, answered: tuple[str, ...], *more: Fraction | float
-    ) -> Standing:
+    def _standing(self, time: int, belief: Belief, answered: tuple[str, ...]) -> Standing:
         for said in self.said[self._totalled :]:
             self._totals.add(0, said.epsilon)
             self._totals.add(1, said.step.constrained(said.epsilon))
         self._totalled = len(self.said)
-        totals = Totals([self._totals.of(0), self._totals.of(1)])
-        for kind, price in enumerate(more):
-            totals.add(kind, price)
+        totals = self._totals
         return Standing(
             line=self.line,
             law=self.law,
@@ -179,6 +175,7 @@ class Stream:
             spent=Fraction(totals.of(0)),
             constrained=totals.of(1),
             answered=answered,
+            clock=self._clock,
         )
 
     @property
@@ -228,6 +225,10 @@ class Stream:
             if self.time == self.began:
                 raise ArgumentError("release_also must follow a step, got none; call release first")
             expect(query, Query, "query")
+            if query.name in (self.query.name, *self._answered):
+                raise ArgumentError(
+                    f"query must be new at time {self.time}, got one already answered"
+                )
             plan = self._plan_also(query)
             return self._release(true_state, epsilon, self.time, self.posterior, plan)
 
@@ -333,7 +334,6 @@ class Stream:
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
         posterior, estimate = self._conditioned(prior, step, price, lattice)
-        cost = entry.constrained if entry is not None else Fraction(0)
         now = (*(self._answered if time == self.time else ()), step.query.name)
         release = Release(
             time=time,
@@ -350,8 +350,6 @@ class Stream:
             private=self._randomness.private,
         )
         if entry is not None:
-            if self._write is not None:
-                self._write(release, entry, self._standing(time, posterior, now, price, cost))
             self.ledger.record(entry)
         self.said.append(Said(time, step.query, price, lattice, step))
         self._answered = now
@@ -375,23 +373,21 @@ class Stream:
             if self._step is None or not self.said or self.said[-1].time != self.time:
                 raise ArgumentError("release_also must follow a release of this stream, got none")
             policy = self._step.binding
-        known = self._plans.get(query.name)
+        known = self._also.get(query.name)
         if known is None or (known.query, known.policy.digest) != (query, policy.digest):
-            known = self._plans[query.name] = self.plan.replace(query=query, policy=policy)
+            known = self._also[query.name] = self.plan.replace(query=query, policy=policy)
         return known
-
-    def query_named(self, name: str) -> Query:
-        """The question of a name, among those that were asked.
-
-        Args:
-            name: The name.
-        """
-        return self._plans[name].query
 
     def _state(self, true_state: Any) -> int:
         """The number of a true state; no message says which it was."""
         if self._locate is not None and not isinstance(true_state, (int, np.integer)):
-            return self._locate(true_state)
+            try:
+                return self._locate(true_state)
+            except (DphmmError, TypeError, ValueError, IndexError, OverflowError):
+                # Whatever went wrong, its words might say where somebody is.
+                raise ArgumentError(
+                    "true_state must be a state's number, its label or its coordinates"
+                ) from None
         whole = isinstance(true_state, (int, np.integer)) and not isinstance(true_state, bool)
         if not whole or not 0 <= true_state < self.query.n_states:
             raise ArgumentError(f"true_state must be one of the {self.query.n_states} states")

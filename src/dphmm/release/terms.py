@@ -56,7 +56,8 @@ class Terms:
     def begin(self, client: str, person: str, first: int) -> Standing:
         """Where somebody new stands before a first row in a slot."""
         began = first - 1 if self.origin is None else self.origin
-        return Standing(Line(client, person, self.query), self.law, began, began, self.start)
+        line = Line(client, person, self.query)
+        return Standing(line, self.law, began, began, self.start, clock=self.clock)
 
     def stream(
         self,

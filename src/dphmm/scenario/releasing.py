@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +13,18 @@ import numpy as np
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.errors import ArgumentError, DataError, DphmmError, require
-from dphmm.geometry.exact import as_text
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
+from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
-from dphmm.release.answers import Answers
-from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
+from dphmm.release.admission import Verdict, refusal
+from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
 from dphmm.release.moment import Line, check_client, check_name
-from dphmm.release.said import Release
+from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
+from dphmm.release.terms import Terms
 from dphmm.tables.frames import like
 from dphmm.tables.trips import Row, read_trips
 
@@ -184,66 +188,86 @@ def open_stream(
     time: int | None,
     randomness: Randomness | None,
 ) -> Stream:
-    """A stream that goes on where the book says, and writes every answer there first."""
+    """A stream that goes on where the book says; every answer comes from the engine."""
     check_key(book, randomness)
     terms = scenario.terms
     line = Line(check_client(client), check_name(person, "person"), terms.query)
     (place,) = book.places([line])
-    least = min((x for x in (terms.limit, place.limit) if x is not None), default=None)
-    ledger = Ledger(least, spent=place.spent)
     standing = place.standing
-    if standing is not None:
-        if standing.law != terms.law:
-            raise ArgumentError(
-                "scenario must be as it was when the person was last answered, got another; "
-                "continue under the new one with: dphmm ledger adopt"
-            )
-        stream = terms.stream(standing, ledger=ledger, randomness=randomness)
-        said = book.answers(line)
-        if all(record.law == standing.law.hex() for record in said):
-            # Nothing was adopted, so the whole history can be followed from its start.
-            start = terms.begin(client, person, standing.began + 1)
-            stream = terms.stream(start, ledger=ledger, randomness=randomness)
-            for record in said:
-                stream.skip(record.time - stream.time - 1)
-                stream.repeat(record.lattice, record.epsilon)
-            stream.skip(standing.time - stream.time)
-    else:
+    if standing is not None and standing.law != terms.law:
+        raise refusal(Verdict.CHANGED, place, terms.epsilon)
+    said: Sequence[Record] = ()
+    if standing is None:
         began = terms.origin if time is None else time
         began = place.latest if began is None else began
         if began is None and randomness is not None and randomness.keyed:
             raise ArgumentError("time must be given for somebody new when noise is keyed, got none")
-        began = began or 0
-        first = Standing(line, terms.law, began, began, terms.start)
-        stream = terms.stream(first, ledger=ledger, randomness=randomness)
-        stream.skip(max(0, (place.latest or began) - began))
+        began = 0 if began is None else whole(began, "time")
+        standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
+    else:
+        began = standing.began
+        said = book.answers(line)
+        if all(record.law == standing.law.hex() for record in said):
+            # Nothing was adopted, so the whole history can be followed from its start.
+            standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
+        else:
+            said = book.unsaid(line, standing.time)
+    # Somebody new begins where the stream does, also if its first steps are skipped.
+    terms = replace(terms, origin=began)
+    stream = _BookStream.resume(
+        standing,
+        terms.model,
+        terms.plan,
+        epsilon=terms.epsilon,
+        start=terms.start,
+        randomness=randomness,
+        law=terms.law,
+    )
+    assert isinstance(stream, _BookStream)
+    for record in said:
+        stream.skip(record.time - stream.time - 1)
+        stream.repeat(record.lattice, record.epsilon)
+    if place.latest is not None:
+        stream.skip(max(0, place.latest - stream.time))
+    limits = [limit for limit in (terms.limit, place.limit) if limit is not None]
+    stream.ledger = Ledger(min(limits, default=None), spent=place.spent)
     stream._locate = scenario.state_of
-    stream._write = _Writer(book, stream, line)
+    stream._bind(book, terms)
     return stream
 
 
-class _Writer:
-    """Writes a stream's answers to a book, each before it leaves."""
+class _BookStream(Stream):
+    """A stream whose answers come from a book, by the engine like everybody's.
 
-    def __init__(self, book: Book, stream: Stream, line: Line) -> None:
-        self._book, self._stream, self._line = book, stream, line
-        (self._place,) = book.places([line])
+    It only follows them: what somebody else has answered meanwhile is followed too.
+    """
 
-    def __call__(self, release: Release, entry: Entry, standing: Standing) -> None:
-        source = self._stream._randomness
-        if self._book.key() is None:
-            self._book.use_key(KeyInUse(fingerprint_of(source), release.time))
-        check_key(self._book, source)
-        name = Line(self._line.client, self._line.person, entry.query)
-        query = self._stream.query_named(entry.query)
-        table = Answers(query, standing.law, [name], np.array([release.time]), release.private)
-        table.fill(
-            np.array([0]),
-            release.lattice,
-            release.estimate,
-            release.epsilon,
-            entry.constrained,
-            release.statement,
-        )
-        self._book.commit([table], [standing], [self._place])
-        (self._place,) = self._book.places([self._line])
+    def _bind(self, book: Book, terms: Terms) -> None:
+        self._book, self._terms = book, terms
+
+    def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
+        """See `Stream.release`; the answer is in the book before it comes back."""
+        with self._lock:
+            asked = Ask(
+                terms=self._terms,
+                people=[self.person],
+                times=np.array([self.time + 1]),
+                states=np.array([self._state(true_state)]),
+                prices=None if epsilon is None else [as_epsilon(epsilon)],
+                client=self.client,
+            )
+            (answered,) = engine.release(self._book, [asked], self._randomness)
+            release = answered.release(0)
+            if release.epsilon and not self.ledger.has(release.time, self.query.name):
+                cost = answered.answers.constrained[0]
+                limit, spent = self.ledger.limit, self.ledger.spent
+                entries = [*self.ledger.entries]
+                entry = Entry(release.time, self.query.name, release.epsilon, cost)
+                before = spent - sum((one.epsilon for one in entries), start=Fraction(0))
+                self.ledger = Ledger(limit, [*entries, entry], spent=before)
+            self.repeat(release.lattice, release.epsilon)
+            return release
+
+    def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
+        """Refused: a book's moments are answered one question at a time."""
+        raise ArgumentError("release_also must be asked of a stream without a book")

@@ -25,6 +25,7 @@ _UNITS = {
 _DURATION = re.compile(r"^\s*([0-9]{1,9})\s*([a-z]+)\s*$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_EARLIEST = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Clock:
         if isinstance(self.step, int):
             return slot * self.step
         moment = _EPOCH + timedelta(seconds=slot * _seconds(self.step))
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return moment.isoformat().replace("+00:00", "Z")
 
 
 def _seconds(duration: str) -> int:
@@ -140,7 +141,11 @@ second; if its place changes its clocks, give the scenario a time zone
             micros = (self._moment(time, line) - _EPOCH) // _MICROSECOND
         except OverflowError:
             raise self._wrong(line, "must be a date of the years 2 to 9998") from None
-        return micros // (_seconds(self._clock.step) * 1_000_000)
+        size = _seconds(self._clock.step)
+        slot = micros // (size * 1_000_000)
+        if slot * size < _EARLIEST:
+            raise self._wrong(line, "must lie in a step that begins after the year 1")
+        return slot
 
     def _whole(self, time: object, line: int) -> int:
         text = "" if time is None or isinstance(time, bool) else str(time).strip()
