@@ -541,7 +541,7 @@ def test_every_sentence_under_facts_has_its_condition() -> None:
 
 
 def test_on_a_grid_the_price_of_full_support_is_printed() -> None:
-    # Section 4 of the research notes: 15 x 15 cells, radius 3: 1 -> 7, 21 -> 42, 147 -> 168.
+    # 15 x 15 cells, radius 3: a moment costs 1 -> 7, six steps 21 -> 42; corners can be reached.
     query, stated = lazy_walk(15)
     hull = sensitivity_hull(query, PolicyGraph.within_distance(query, 3))
     learned = MarkovModel(stated.transition, anywhere=0.01)
@@ -549,8 +549,7 @@ def test_on_a_grid_the_price_of_full_support_is_printed() -> None:
     own = history.own
     assert own is not None
     values = [(event_epsilon(h), window_epsilon(h, 6), sequence_epsilon(h)) for h in (own, history)]
-    assert values[1][0] > values[0][0]
-    assert values[1] == (values[1][0], 6 * values[1][0], 24 * values[1][0])
+    assert values == [(1, 21, 168), (7, 42, 168)]
     assert own.models[0] is own.models[1]
 
 

@@ -245,6 +245,15 @@ def test_a_long_walk_goes_anywhere_as_often_as_it_should():
     assert np.abs(counted - model.transition.toarray()).max() > FREQUENCY_GAP * 2
 
 
+def test_the_most_likely_path_weighs_a_move_and_the_jump_together():
+    # Into state 0: 0.45 by the jump, and 0.002 more from 0 or 0.09 more from 1. State 0 is 1.1
+    # times likelier before, which 0.54 against 0.452 outweighs and 0.09 against 0.45 would not.
+    model = MarkovModel([[0.02, 0.98], [0.9, 0.1]], anywhere=0.9)
+    likelier = np.log(1.1 * 0.504 / 0.496)
+    path = model.decode([[likelier, 0.0], [0.0, -100.0]], start=[0.5, 0.5])[1]
+    assert path.tolist() == [1, 0]
+
+
 def test_em_with_a_term_keeps_it_and_its_own_moves():
     model = MarkovModel([[0.5, 0.5], [0.0, 1.0]], anywhere=0.1, density=[0.25, 0.75])
     learned = model.fit_em([[[0.0, -1.0]] * 4], start=0, n_iter=3).model

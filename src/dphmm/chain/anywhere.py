@@ -26,9 +26,9 @@ __all__ = ["ANYWHERE", "Zeros", "check_anywhere", "check_density", "chosen_anywh
 ANYWHERE = 0.01
 """The share of steps that a learned model lets go anywhere, unless told otherwise.
 
-A constant, chosen without anybody's data, so it costs no privacy. Between 0.001 and 0.03 it
-hardly matters for estimates (docs/models.md has the figures); below, a filter follows
-somebody who leaves the known moves too late, and above, it forgets the chain too soon.
+A constant for everybody, so it costs no privacy. Between 0.001 and 0.03 estimates change by
+less than a tenth (docs/models.md has the figures); below, a filter follows somebody who leaves
+the known moves too late, and above, it forgets the chain too soon.
 """
 
 Zeros: TypeAlias = Literal["guesses", "facts"]
