@@ -414,8 +414,10 @@ class StartingAfresh(SeededRandomness):
 @pytest.mark.parametrize(("kind", "fits"), [(SeededRandomness, True), (StartingAfresh, False)])
 def test_draws_cut_short_in_a_block_go_on_with_their_own_words(kind, fits, monkeypatch):
     """With rows this short many are; with fresh words far answers would be too rare."""
-    monkeypatch.setattr(Fan, "_words_wanted", lambda self, epsilon: 34)
+    monkeypatch.setattr(Fan, "words_wanted", lambda self, epsilon: 34)
+    monkeypatch.setattr("dphmm.noise.drawing.FIRST_WORDS", 34)
     mechanism = Mechanism(QUERY, HULL, Fraction(4))
+    mechanism.__dict__["sampler"] = fan_of(HULL)
     answers = mechanism.sample_lattice_many(2, 20 * DRAWS, kind(np.random.default_rng(0)))
     noise = (answers - QUERY.points[2]).tolist()
     assert (p_value(HULL, Fraction(4), noise) > RARE) == fits
