@@ -30,6 +30,7 @@ from dphmm.noise.randomness import (
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
+from tests.noise_laws import Scripted, law
 
 KEY = bytes(range(32))
 TRIALS = 150
@@ -57,45 +58,6 @@ def body_of(name):
 
 def words(number):
     return KeyedRandomness(KEY).words((b"fan",), number)
-
-
-class OutOfScriptError(Exception):
-    pass
-
-
-class Scripted:
-    """Words whose every number below n was decided beforehand."""
-
-    def __init__(self, script):
-        self.script = script
-        self.read = 0
-        self.chance = Fraction(1)
-
-    def below(self, n):
-        if n == 1:
-            return 0
-        if self.read == len(self.script):
-            raise OutOfScriptError(n)
-        self.read += 1
-        self.chance /= n
-        return self.script[self.read - 1]
-
-
-def law(draw, depth):
-    """The exact probability of each result of a draw within `depth` numbers, and of no result."""
-    results, undecided = Counter(), Fraction(0)
-    waiting = [()]
-    while waiting:
-        script = waiting.pop()
-        source = Scripted(script)
-        try:
-            results[draw(source)] += source.chance
-        except OutOfScriptError as more:
-            if len(script) == depth:
-                undecided += source.chance
-            else:
-                waiting += [(*script, value) for value in range(more.args[0])]
-    return results, undecided
 
 
 # Paper: section 6 draws in the plane with floats; these are the integers that replace it.

@@ -37,8 +37,8 @@ GRAIN = 64
 REMEMBERED = 64
 """Epsilons for which a compiled draw is kept ready."""
 
-FAR = 2**10
-"""How many times the scale of a coordinate must fit the compiled draw: e^-1000 lies beyond."""
+FAR = 64
+"""How many times its own scale a coordinate must have room in 64 bits: e^-64 lies beyond."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,12 +219,17 @@ def _reduced_basis(metric: list[list[int]]) -> list[list[int]]:
     def inner(a: list[int], b: list[int]) -> int:
         return sum(x * metric[i][j] * y for i, x in enumerate(a) for j, y in enumerate(b))
 
-    steps = [signs for signs in product((0, 1, -1), repeat=rank) if any(signs)]
+    # Up to three others at once, which in four dimensions are all; one sign of each is enough.
+    steps = [
+        signs
+        for signs in product((0, 1, -1), repeat=rank)
+        if 0 < rank - signs.count(0) <= 3 and next(sign for sign in signs if sign) > 0
+    ]
     shorter = True
     while shorter:
         shorter = False
         for j, signs in product(range(rank), steps):
-            if signs[j] or next(sign for sign in signs if sign) < 0:
+            if signs[j]:
                 continue
             along = [sum(s * row[axis] for s, row in zip(signs, rows, strict=True))
                      for axis in range(rank)]  # fmt: skip
