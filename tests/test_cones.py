@@ -17,7 +17,8 @@ from dphmm import kernels
 from dphmm.errors import GeometryError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
-from dphmm.noise.cones import _bernoulli_exp, _geometric, fan_of
+from dphmm.noise.coins import bernoulli_exp, geometric
+from dphmm.noise.cones import fan_of
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import (
     SHORT,
@@ -29,6 +30,7 @@ from dphmm.noise.randomness import (
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
+from tests.noise_laws import Scripted, law
 
 KEY = bytes(range(32))
 TRIALS = 150
@@ -56,45 +58,6 @@ def body_of(name):
 
 def words(number):
     return KeyedRandomness(KEY).words((b"fan",), number)
-
-
-class OutOfScriptError(Exception):
-    pass
-
-
-class Scripted:
-    """Words whose every number below n was decided beforehand."""
-
-    def __init__(self, script):
-        self.script = script
-        self.read = 0
-        self.chance = Fraction(1)
-
-    def below(self, n):
-        if n == 1:
-            return 0
-        if self.read == len(self.script):
-            raise OutOfScriptError(n)
-        self.read += 1
-        self.chance /= n
-        return self.script[self.read - 1]
-
-
-def law(draw, depth):
-    """The exact probability of each result of a draw within `depth` numbers, and of no result."""
-    results, undecided = Counter(), Fraction(0)
-    waiting = [()]
-    while waiting:
-        script = waiting.pop()
-        source = Scripted(script)
-        try:
-            results[draw(source)] += source.chance
-        except OutOfScriptError as more:
-            if len(script) == depth:
-                undecided += source.chance
-            else:
-                waiting += [(*script, value) for value in range(more.args[0])]
-    return results, undecided
 
 
 # Paper: section 6 draws in the plane with floats; these are the integers that replace it.
@@ -159,13 +122,12 @@ def test_a_point_of_a_cell_is_uniform_over_as_many_cosets_as_its_volume(name):
 def test_compiled_and_python_integers_draw_the_same_from_the_same_words(name, epsilon):
     body, price = body_of(name), Fraction(epsilon)
     fan = fan_of(body)
-    compiled = fan.compiled(price)
-    assert compiled is not None
+    kernel, arguments = fan.compiled(price)
     done = 0
     for number in range(TRIALS):
         noise = np.empty((1, body.dimension), dtype=np.int64)
         expected = fan.draw_with_integers(price, words(number))
-        if kernels.sampler.draw_many(words(number).leading()[None], *compiled, noise)[0]:
+        if kernel(words(number).leading()[None], *arguments, noise)[0]:
             done += 1
             assert noise[0].tolist() == expected
         assert fan.draw(price, words(number)).tolist() == expected
@@ -176,7 +138,8 @@ def test_many_compiled_draws_are_those_one_by_one():
     fan, price = fan_of(HULL), Fraction(1)
     rows = np.array([words(number).leading() for number in range(TRIALS)])
     noise = np.zeros((TRIALS, 2), dtype=np.int64)
-    done = kernels.sampler.draw_many(rows, *fan.compiled(price), noise)
+    kernel, arguments = fan.compiled(price)
+    done = kernel(rows, *arguments, noise)
     for number in np.flatnonzero(done):
         assert noise[number].tolist() == fan.draw_with_integers(price, words(int(number)))
     assert done.sum() > TRIALS // 2
@@ -222,7 +185,7 @@ def test_a_compiled_number_below_n_is_the_one_of_python_integers(n, beside, seco
     # Two words make a long number, the first of them its high half.
     read = [half for number in numbers for half in divmod(number, 2**32)]
     given_words = read if bits == 64 else numbers
-    drawn = kernels.sampler._below(n, np.array(given_words, dtype=np.uint32), cursor)
+    drawn = kernels.coins.below(n, np.array(given_words, dtype=np.uint32), cursor)
     assert isinstance(drawn, int)
     if n == 1:
         assert (drawn, cursor[0]) == (0, 0)
@@ -232,8 +195,8 @@ def test_a_compiled_number_below_n_is_the_one_of_python_integers(n, beside, seco
         assert drawn == kept % n
 
 
-@pytest.mark.parametrize("size", [2**30, 2**40, 2**61])
-def test_bodies_too_large_for_64_bits_are_drawn_with_python_integers(size):
+@pytest.mark.parametrize("size", [2**31, 2**40, 2**61])
+def test_bodies_too_large_for_two_words_are_drawn_with_python_integers(size):
     body = SensitivityHull.from_vertices([[size, 1], [5, size]])
     fan = fan_of(body)
     assert fan.compiled(Fraction(1)) is None
@@ -249,7 +212,7 @@ def test_bodies_too_large_for_64_bits_are_drawn_with_python_integers(size):
     ("numerator", "denominator", "depth"), [(0, 1, 1), (1, 1, 6), (1, 2, 5), (2, 3, 4), (5, 2, 6)]
 )
 def test_a_coin_falls_with_probability_exp_minus_gamma(numerator, denominator, depth):
-    results, undecided = law(lambda w: _bernoulli_exp(numerator, denominator, w), depth)
+    results, undecided = law(lambda w: bernoulli_exp(numerator, denominator, w), depth)
     assert sum(results.values()) + undecided == 1
     # The series is cut after `depth` numbers, and what is undecided may fall either way.
     wanted = exp(-numerator / denominator)
@@ -259,7 +222,7 @@ def test_a_coin_falls_with_probability_exp_minus_gamma(numerator, denominator, d
 
 @pytest.mark.parametrize(("p", "q", "depth"), [(1, 1, 7), (2, 1, 7), (1, 2, 8), (3, 2, 8)])
 def test_a_multiple_is_geometric_with_ratio_exp_minus_epsilon(p, q, depth):
-    results, undecided = law(lambda w: _geometric(p, q, w), depth)
+    results, undecided = law(lambda w: geometric(p, q, w), depth)
     assert sum(results.values()) + undecided == 1
     ratio = exp(-p / q)
     for multiple in range(3):

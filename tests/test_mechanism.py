@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, product
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
@@ -24,6 +22,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.repair import protect
 from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
+from tests.noise_laws import p_value, window_of
 
 KEY = bytes(range(32))
 QUERY = Query(paper.VALUES)
@@ -77,12 +76,6 @@ def body_of(hull, kind):
     return hull if make is None else make(hull)
 
 
-def window_of(body, reach):
-    """Every lattice vector of the span with coordinates up to `reach`."""
-    box = np.array(list(product(range(-reach, reach + 1), repeat=body.rank)))
-    return (box.astype(object) @ body.basis).astype(np.int64)
-
-
 def window_sums(body, epsilon, radius):
     """Z and E|x|^2 by brute force over ||x|| <= radius; the rest weighs about e^(-eps radius)."""
     reach = int(radius * np.abs(body.body.corners.astype(int)).max())
@@ -91,25 +84,6 @@ def window_sums(body, epsilon, radius):
     weights = np.where(norms <= radius, np.exp(-float(epsilon) * norms), 0.0)
     squares = (vectors.astype(np.float64) ** 2).sum(axis=1)
     return weights.sum(), (weights * squares).sum() / weights.sum()
-
-
-def p_value(body, epsilon, noise):
-    """Chi-square of noise vectors against exp(-epsilon ||x||)/Z, on bins that expect five."""
-    mechanism = Mechanism(Query(np.zeros((1, body.dimension), dtype=int)), body, epsilon)
-    n = len(noise)
-    radius = (log(n / 5) - mechanism.log_normalizer) / float(epsilon)
-    reach = int(radius * np.abs(body.body.corners.astype(int)).max()) + 1
-    vectors = window_of(body, reach)
-    logs = -float(epsilon) * body.lattice_norms(vectors) - mechanism.log_normalizer
-    assert logs[:3] == pytest.approx([mechanism.lattice_log_probability(v)[0] for v in vectors[:3]])
-    expected = n * np.exp(logs)
-    kept = expected >= 5
-    counts = Counter(map(tuple, noise))
-    observed = [counts[tuple(v)] for v in vectors[kept].tolist()]
-    rest = n - expected[kept].sum()
-    assert kept.sum() >= 3, "too few bins to say anything"
-    bins, wanted = [*observed, n - sum(observed)], [*expected[kept], rest]
-    return stats.chisquare(bins, wanted, sum_check=False).pvalue
 
 
 def noise_from(fan, epsilon, n, seed=0):
@@ -414,8 +388,10 @@ class StartingAfresh(SeededRandomness):
 @pytest.mark.parametrize(("kind", "fits"), [(SeededRandomness, True), (StartingAfresh, False)])
 def test_draws_cut_short_in_a_block_go_on_with_their_own_words(kind, fits, monkeypatch):
     """With rows this short many are; with fresh words far answers would be too rare."""
-    monkeypatch.setattr(Fan, "_words_wanted", lambda self, epsilon: 34)
+    monkeypatch.setattr(Fan, "words_wanted", lambda self, epsilon: 34)
+    monkeypatch.setattr("dphmm.noise.drawing.FIRST_WORDS", 34)
     mechanism = Mechanism(QUERY, HULL, Fraction(4))
+    mechanism.__dict__["sampler"] = fan_of(HULL)
     answers = mechanism.sample_lattice_many(2, 20 * DRAWS, kind(np.random.default_rng(0)))
     noise = (answers - QUERY.points[2]).tolist()
     assert (p_value(HULL, Fraction(4), noise) > RARE) == fits

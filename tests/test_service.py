@@ -92,6 +92,46 @@ def test_a_budget_is_kept_across_scenarios(world):
     assert world.ask("POST", there + "/releases", small).status_code == 200
 
 
+def test_a_price_above_the_scenarios_own_is_refused(world):
+    dear = {"time": 1, "state": 4, "epsilon": "2000"}
+    refused = world.ask("POST", world.person + "/releases", dear)
+    assert refused.status_code == 422
+    assert refused.json()["problem"] == (
+        "epsilon must be at most 1 for a release of this scenario here, got '2000'"
+    )
+    assert world.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "0"
+    for own in ("1", 1, 1.0, "3/4"):
+        fine = {"time": 1, "state": 4, "epsilon": own}
+        assert world.ask("POST", world.person + "/releases", fine).status_code == 200
+
+
+def test_a_service_may_allow_a_larger_price(tmp_path):
+    with service(tmp_path, largest_epsilon="5/2") as world:
+        for time, price, status in [(1, "5/2", 200), (2, "2.51", 422), (3, 3, 422), (4, 2, 200)]:
+            asked = {"time": time, "state": 4, "epsilon": price}
+            assert world.ask("POST", world.person + "/releases", asked).status_code == status
+
+
+def test_a_smaller_largest_price_never_refuses_the_scenarios_own(tmp_path):
+    with service(tmp_path, largest_epsilon="1/2") as world:
+        assert world.release(1, 4).status_code == 200
+
+
+@pytest.mark.parametrize("price", [1e-300, 10**21, "1/100000000000000000001", 1e21])
+def test_a_price_with_too_many_digits_is_refused_before_it_is_used(world, price):
+    asked = {"time": 1, "state": 4, "epsilon": price}
+    answer = world.ask("POST", world.person + "/releases", asked)
+    assert answer.status_code == 422
+    assert answer.json()["problem"]
+    there = world.ask("PUT", world.person.replace("anna", "bob"), {"budget": price})
+    assert there.status_code == 422
+
+
+def test_a_largest_price_must_be_positive():
+    with pytest.raises(ArgumentError, match="largest_epsilon must be positive, got 0"):
+        ServiceSettings(largest_epsilon=0)
+
+
 def test_an_erased_person_cannot_start_afresh(world):
     world.release(3, 4)
     buried = world.ask("DELETE", "/v1/people/anna", scope="admin").json()

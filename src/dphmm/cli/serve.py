@@ -28,6 +28,11 @@ __all__ = ["command"]
 )
 @click.option("--threads", default=4, show_default=True, help="Requests in the store at once.")
 @click.option("--rate", default=1000.0, show_default=True, help="Requests a second for a key.")
+@click.option(
+    "--largest-epsilon",
+    metavar="EPSILON",
+    help="What a request may pay for one release, if more than its scenario's own epsilon.",
+)
 @click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
 @click.option("--init", metavar="FILE", help="Make a first key with all scopes and write it here.")
 def command(
@@ -37,6 +42,7 @@ def command(
     tick: float,
     threads: int,
     rate: float,
+    largest_epsilon: str | None,
     key_file: str | None,
     init: str | None,
 ) -> int:
@@ -53,7 +59,9 @@ def command(
     from dphmm.service.server import serve
 
     randomness = keyed(key_file)
-    settings = ServiceSettings(tick=tick / 1000, threads=threads, rate=rate)
+    settings = ServiceSettings(
+        tick=tick / 1000, threads=threads, rate=rate, largest_epsilon=largest_epsilon
+    )
     held = Store.open(store)
     check_key(held, randomness)
     if init is not None and not any(not key.revoked for key in list_keys(held)):

@@ -1,86 +1,14 @@
-"""The exact lattice sampler in 64-bit integers, word for word the one in `mechanisms`.
-
-Words are read from an array; `cursor[0]` is the next one, and becomes -1 when the array
-runs out or a product might pass 64 bits. The caller then draws that answer again from the
-same words with Python integers, so the two never disagree.
-"""
+"""Cone noise on the lattice, word for word that of `noise.cones`, in one or two words a number."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from dphmm._types import IntArray, Mask
-
-Whole: TypeAlias = int | np.int64
-
-LEVELS = 64
-"""Deeper than any exponential series goes in practice; beyond it the caller takes over."""
-
-
-SHORT = np.uint64(1 << 24)
-"""Numbers below this many take one word, others two; the same as in `randomness`."""
-
-
-@njit(cache=True)
-def _below(n: Whole, words: IntArray, cursor: IntArray) -> Whole:
-    """A uniform integer in 0..n-1 by throwing away the last, broken run of words."""
-    # Every return is np.int64: signed and unsigned together would make this function a float.
-    if n == 1:
-        return np.int64(0)
-    size = np.uint64(n)
-    width = 1 if size <= SHORT else 2
-    last = np.uint64(0xFFFFFFFF) if size <= SHORT else np.uint64(0xFFFFFFFFFFFFFFFF)
-    while True:
-        if cursor[0] < 0 or cursor[0] + width > len(words):
-            cursor[0] = -1
-            return np.int64(0)
-        value = np.uint64(words[cursor[0]])
-        if width == 2:
-            value = value << np.uint64(32) | np.uint64(words[cursor[0] + 1])
-        cursor[0] += width
-        # The division that finds the broken run is only needed near the end.
-        if value <= last - size or value <= last - (last - size + np.uint64(1)) % size:
-            return np.int64(value % size)
-
-
-@njit(cache=True)
-def _bernoulli_exp(numerator: Whole, denominator: Whole, words: IntArray, cursor: IntArray) -> bool:
-    while numerator > denominator:
-        if not _bernoulli_series(1, 1, words, cursor):
-            return False
-        numerator -= denominator
-    return _bernoulli_series(numerator, denominator, words, cursor)
-
-
-@njit(cache=True)
-def _bernoulli_series(
-    numerator: Whole, denominator: Whole, words: IntArray, cursor: IntArray
-) -> bool:
-    if numerator == 0:
-        return True
-    k = 1
-    while _below(k * denominator, words, cursor) < numerator:
-        k += 1
-        if k > LEVELS:
-            cursor[0] = -1
-        if cursor[0] < 0:
-            return True
-    return k % 2 == 1
-
-
-@njit(cache=True)
-def _geometric(p: int, q: int, words: IntArray, cursor: IntArray) -> Whole:
-    while True:
-        remainder = _below(q, words, cursor)
-        if _bernoulli_exp(remainder, q, words, cursor):
-            break
-    whole = 0
-    while cursor[0] >= 0 and _bernoulli_series(1, 1, words, cursor):
-        whole += 1
-    return (remainder + q * whole) // p
+from dphmm.kernels import wide
+from dphmm.kernels.coins import below, bernoulli_exp, geometric, wide_bernoulli_exp
 
 
 @njit(cache=True, nogil=True)
@@ -107,10 +35,40 @@ def draw_many(
     x = np.empty(inverses.shape[1], dtype=np.int64)
     for row in range(len(words)):
         cursor[0] = 0
-        _draw(
-            words[row], edges, volumes, inverses, strict, generators, p, q, reach, noise[row],
-            cursor, layer, x,
+        cone = _draw(
+            words[row], edges, volumes, inverses, strict, generators, p, q, noise[row], cursor,
+            layer, x,
         )  # fmt: skip
+        _add_multiples(words[row], generators[cone], p, q, reach, noise[row], cursor)
+        done[row] = cursor[0] >= 0
+    return done
+
+
+@njit(cache=True, nogil=True)
+def wide_draw_many(
+    words: IntArray,
+    edges: IntArray,
+    volumes: NDArray[np.uint64],
+    inverses: NDArray[np.uint64],
+    strict: Mask,
+    generators: IntArray,
+    p: int,
+    q: int,
+    reach: int,
+    noise: IntArray,
+) -> Mask:
+    """`draw_many` for cones whose products need two words; volumes and inverses are unsigned."""
+    done = np.empty(len(words), dtype=np.bool_)
+    cursor = np.empty(1, dtype=np.int64)
+    layer = np.empty(inverses.shape[1], dtype=np.uint64)
+    x = np.empty(inverses.shape[1], dtype=np.uint64)
+    for row in range(len(words)):
+        cursor[0] = 0
+        cone = _wide_draw(
+            words[row], edges, volumes, inverses, strict, generators, np.uint64(p), np.uint64(q),
+            noise[row], cursor, layer, x,
+        )  # fmt: skip
+        _add_multiples(words[row], generators[cone], p, q, reach, noise[row], cursor)
         done[row] = cursor[0] >= 0
     return done
 
@@ -125,18 +83,18 @@ def _draw(
     generators: IntArray,
     p: int,
     q: int,
-    reach: int,
     noise: IntArray,
     cursor: IntArray,
     layer: IntArray,
     x: IntArray,
-) -> None:
+) -> int:
+    """Write an accepted point of a cell; the number of its cone."""
     rank = len(layer)
     while True:
-        cone = np.searchsorted(edges, _below(edges[-1], words, cursor), side="right")
+        cone = np.searchsorted(edges, below(edges[-1], words, cursor), side="right")
         volume = volumes[cone]
         for j in range(rank):
-            x[j] = _below(volume, words, cursor)
+            x[j] = below(volume, words, cursor)
         total = np.int64(0)
         for j in range(rank):
             n = np.int64(0)
@@ -146,16 +104,80 @@ def _draw(
                 n = volume
             layer[j] = n
             total += n
-        if _bernoulli_exp(p * total, q * volume, words, cursor):
+        if bernoulli_exp(p * total, q * volume, words, cursor):
             break
     for axis in range(len(noise)):
         part = np.int64(0)
         for j in range(rank):
             part += layer[j] * generators[cone, j, axis]
         noise[axis] = part // volume
-    for j in range(rank):
-        m = _geometric(p, q, words, cursor)
+    return int(cone)
+
+
+@njit(cache=True)
+def _wide_draw(
+    words: IntArray,
+    edges: IntArray,
+    volumes: NDArray[np.uint64],
+    inverses: NDArray[np.uint64],
+    strict: Mask,
+    generators: IntArray,
+    p: wide.Word,
+    q: wide.Word,
+    noise: IntArray,
+    cursor: IntArray,
+    layer: NDArray[np.uint64],
+    x: NDArray[np.uint64],
+) -> int:
+    """`_draw` with two words a number."""
+    rank = len(layer)
+    while True:
+        cone = np.searchsorted(edges, below(edges[-1], words, cursor), side="right")
+        volume = volumes[cone]
+        for j in range(rank):
+            x[j] = np.uint64(below(np.int64(volume), words, cursor))
+        total = wide.ZERO
+        for j in range(rank):
+            wrapped = (wide.ZERO, wide.ZERO)
+            for i in range(rank):
+                wrapped = wide.plus(wrapped, wide.product(x[i], inverses[cone, i, j]))
+            n = wide.divide((wrapped[0] % volume, wrapped[1]), volume)[1]
+            if strict[cone, j] and n == wide.ZERO:
+                n = volume
+            layer[j] = n
+            total += n
+        if wide_bernoulli_exp(wide.product(p, total), wide.product(q, volume), words, cursor):
+            break
+    for axis in range(len(noise)):
+        up, down = (wide.ZERO, wide.ZERO), (wide.ZERO, wide.ZERO)
+        for j in range(rank):
+            entry = generators[cone, j, axis]
+            part = wide.product(layer[j], np.uint64(abs(entry)))
+            if entry > 0:
+                up = wide.plus(up, part)
+            else:
+                down = wide.plus(down, part)
+        if wide.is_less(up, down):
+            noise[axis] = -np.int64(wide.divide(wide.minus(down, up), volume)[0])
+        else:
+            noise[axis] = np.int64(wide.divide(wide.minus(up, down), volume)[0])
+    return int(cone)
+
+
+@njit(cache=True)
+def _add_multiples(
+    words: IntArray,
+    generators: IntArray,
+    p: int,
+    q: int,
+    reach: int,
+    noise: IntArray,
+    cursor: IntArray,
+) -> None:
+    """Add a geometric number of each corner of a cone, each at most `reach`."""
+    for j in range(len(generators)):
+        m = geometric(p, q, words, cursor)
         if m > reach:
             cursor[0] = -1
         for axis in range(len(noise)):
-            noise[axis] += m * generators[cone, j, axis]
+            noise[axis] += m * generators[j, axis]

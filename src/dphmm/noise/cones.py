@@ -8,10 +8,7 @@ other, each exactly, from uniform words.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,28 +19,18 @@ from typing import Any
 import numpy as np
 
 from dphmm import kernels
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import FloatArray
 from dphmm.errors import GeometryError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import SAFE, adjugate, determinant, exact_product, hermite, largest
-from dphmm.noise.randomness import FIRST_WORDS, Randomness, Words
+from dphmm.noise.coins import bernoulli_exp, geometric
+from dphmm.noise.drawing import LEVELS, WIDE, Compiled, Sampler
+from dphmm.noise.randomness import Words
 
 __all__ = ["Cone", "Fan", "fan_of"]
 
 MAX_SUMMED = 2**25
 """Lattice sums are taken term by term up to this many cosets, about half a second."""
-
-LONGER = 8
-"""How many times the first words are tried with compiled integers before Python's."""
-
-MANY_WORDS = 4096
-"""The longest rows of words that are made for many answers at once."""
-
-PER_THREAD = 8192
-"""Answers that one thread draws at a time."""
-
-LEVELS = 64
-"""How deep the compiled sampler follows an exponential series."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +45,7 @@ class Cone:
 
 
 @dataclass(frozen=True, eq=False)
-class Fan:
+class Fan(Sampler):
     """Every lattice point of the span once, by half-open cones over K's boundary."""
 
     body: SensitivityHull
@@ -68,73 +55,25 @@ class Fan:
     def _edges(self) -> list[int]:
         return list(accumulate(cone.volume for cone in self.cones))
 
-    def draw(self, epsilon: Fraction, words: Words) -> ObjectArray:
-        """One noise vector on the lattice, exactly with probability exp(-epsilon ||.||_K)/Z."""
-        if not self.cones:
-            return np.zeros(self.body.dimension, dtype=np.int64)
-        for size in (FIRST_WORDS, LONGER * FIRST_WORDS):
-            noise, done = self._draw_compiled(epsilon, words.leading(size)[None])
-            if done[0]:
-                return noise[0]
-        return np.array(self.draw_with_integers(epsilon, words), dtype=object)
-
-    def draw_many(
-        self,
-        epsilon: Fraction,
-        source: Randomness,
-        names: Sequence[bytes],
-        shared: tuple[bytes, ...],
-        states: IntArray,
-    ) -> ObjectArray:
-        """One noise vector for each name, as `draw` gives with the words of (name, *shared)."""
-        if not self.cones:
-            return np.zeros((len(names), self.body.dimension), dtype=np.int64)
-        words = source.many(names, shared, states, self._words_wanted(float(epsilon)))
-        noise, done = self._draw_compiled(epsilon, words)
-        left = np.flatnonzero(~done).tolist()
-        if not left:
-            return noise
-        rest = [source.after(words[row], (names[row], *shared), int(states[row])) for row in left]
-        single = np.array([self.draw(epsilon, more) for more in rest], dtype=object)
-        if largest(single) >= SAFE:
-            noise = noise.astype(object)
-        noise[left] = single
-        return noise
-
-    def _draw_compiled(self, epsilon: Fraction, words: Any) -> tuple[IntArray, Mask]:
-        """Noise for every row of words, on all cores, and which rows were enough for it."""
-        noise = np.empty((len(words), self.body.dimension), dtype=np.int64)
-        done = np.zeros(len(words), dtype=bool)
-        compiled = self.compiled(epsilon)
-        if compiled is None:
-            return noise, done
-
-        def part(rows: slice) -> None:
-            done[rows] = kernels.sampler.draw_many(words[rows], *compiled, noise[rows])
-
-        if len(words) <= PER_THREAD:
-            part(slice(None))
-        else:
-            parts = [slice(i, i + PER_THREAD) for i in range(0, len(words), PER_THREAD)]
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                list(pool.map(part, parts))
-        return noise, done
-
-    def _words_wanted(self, epsilon: float) -> int:
+    def words_wanted(self, epsilon: float) -> int:
         """Words that are nearly always enough: twice what an answer takes on average."""
         rank = self.body.rank
         tries = (epsilon / -expm1(-epsilon)) ** rank
-        return min(
-            MANY_WORDS, max(FIRST_WORDS, 34 * ceil((2 * tries * (rank + 4) + 12 * rank) / 34))
-        )
+        return ceil(2 * tries * (rank + 4) + 12 * rank)
 
-    def compiled(self, epsilon: Fraction) -> tuple[Any, ...] | None:
-        """The arguments of the compiled sampler, or None if a product could pass 64 bits."""
+    def compiled(self, epsilon: Fraction) -> Compiled | None:
+        """The compiled draw and its arguments; None if a product could pass two words."""
         p, q = epsilon.numerator, epsilon.denominator
-        if self._arrays is None or max(p * self.body.rank, q * LEVELS) * self._largest >= SAFE:
+        if not self.cones or self._arrays is None or max(p, q * LEVELS) >= SAFE:
             return None
+        widest = max(p * self.body.rank, q * LEVELS) * self._largest
         # One multiple less, for the cell's own point: noise stays within 2**62.
-        return (*self._arrays, p, q, SAFE // (self.body.rank * self._reach) - 1)
+        prices = p, q, SAFE // (self.body.rank * self._reach) - 1
+        if self._is_narrow and widest < SAFE:
+            return kernels.sampler.draw_many, (*self._arrays, *prices)
+        if widest >= WIDE:
+            return None
+        return kernels.sampler.wide_draw_many, (*self._unsigned, *prices)
 
     @cached_property
     def _largest(self) -> int:
@@ -145,8 +84,14 @@ class Fan:
         return max(1, largest(self.body.lattice_vertices))
 
     @cached_property
+    def _is_narrow(self) -> bool:
+        """Whether the products of every cell fit one word."""
+        return self._largest < 2**31 and self.body.rank * self._largest * self._reach < SAFE
+
+    @cached_property
     def _arrays(self) -> tuple[Any, ...] | None:
-        if self._largest >= 2**31 or self.body.rank * self._largest * self._reach >= SAFE:
+        widest = self.body.rank * self._largest * max(self._largest, self._reach)
+        if widest >= WIDE or max(self._edges[-1], self.body.rank * self._largest) >= SAFE:
             return None
         inverses = [[[a % c.volume for a in row] for row in c.adjugate] for c in self.cones]
         generators = [exact_product(np.array(c.generators), self.body.basis) for c in self.cones]
@@ -158,15 +103,20 @@ class Fan:
             np.array(generators, dtype=np.int64),
         )
 
+    @cached_property
+    def _unsigned(self) -> tuple[Any, ...]:
+        edges, volumes, inverses, *rest = self._arrays or ()
+        return (edges, volumes.astype(np.uint64), inverses.astype(np.uint64), *rest)
+
     def draw_with_integers(self, epsilon: Fraction, words: Words) -> list[int]:
         """The same draw from the same words, with integers of any size."""
         p, q = epsilon.numerator, epsilon.denominator
         while True:
             cone = self.cones[bisect_right(self._edges, words.below(self._edges[-1]))]
             layer = self._parallelepiped_point(cone, words)
-            if _bernoulli_exp(p * sum(layer), q * cone.volume, words):
+            if bernoulli_exp(p * sum(layer), q * cone.volume, words):
                 break
-        layer = [n + cone.volume * _geometric(p, q, words) for n in layer]
+        layer = [n + cone.volume * geometric(p, q, words) for n in layer]
         inside = [
             sum(n * v[axis] for n, v in zip(layer, cone.generators, strict=True)) // cone.volume
             for axis in range(self.body.rank)
@@ -283,29 +233,3 @@ def _check_facets(body: SensitivityHull) -> None:
             ridges[ridge] = ridges.get(ridge, 0) + 1
     if set(ridges.values()) != {2}:
         raise GeometryError("the boundary of a hull is not closed; nothing was released")
-
-
-def _bernoulli_exp(numerator: int, denominator: int, words: Words) -> bool:
-    """True with probability exp(-numerator/denominator), exactly (Canonne et al. 2020)."""
-    while numerator > denominator:
-        if not _bernoulli_exp(1, 1, words):
-            return False
-        numerator -= denominator
-    if numerator == 0:
-        return True
-    k = 1
-    while words.below(k * denominator) < numerator:
-        k += 1
-    return k % 2 == 1
-
-
-def _geometric(p: int, q: int, words: Words) -> int:
-    """m with probability proportional to exp(-m p/q), exactly (Canonne et al. 2020)."""
-    while True:
-        remainder = words.below(q)
-        if _bernoulli_exp(remainder, q, words):
-            break
-    whole = 0
-    while _bernoulli_exp(1, 1, words):
-        whole += 1
-    return (remainder + q * whole) // p

@@ -26,6 +26,8 @@ from dphmm.geometry.query import LATTICE_LIMIT, Query
 from dphmm.geometry.shapes import enlarge
 from dphmm.geometry.states import possible_mask, state_number
 from dphmm.noise.cones import MAX_SUMMED, fan_of
+from dphmm.noise.drawing import Sampler
+from dphmm.noise.envelope import sampler_of
 from dphmm.noise.randomness import Randomness, SecureRandomness
 
 __all__ = ["Mechanism", "body_for"]
@@ -119,8 +121,7 @@ class Mechanism:
         source = _source(randomness)
         if not isinstance(context, tuple) or not all(isinstance(name, bytes) for name in context):
             raise ArgumentError(f"context must be a tuple of bytes, got {context!r}")
-        fan = fan_of(self.body)
-        noise = fan.draw(self.epsilon, source.words((*context, *self.law), int(state)))
+        noise = self.sampler.draw(self.epsilon, source.words((*context, *self.law), int(state)))
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[state].astype(noise.dtype) + noise)
 
@@ -146,14 +147,18 @@ class Mechanism:
         state_number(state, self.query.n_states)
         whole(size, "size")
         source = _source(randomness)
-        fan = fan_of(self.body)
         parts = [np.empty((0, self.query.dimension), dtype=np.int64)]
         for first in range(0, size, BLOCK):
             names = _Numbered(range(first, min(first + BLOCK, size)))
             states = np.full(len(names), state)
-            noise = fan.draw_many(self.epsilon, source, names, self.law, states)
+            noise = self.sampler.draw_many(self.epsilon, source, names, self.law, states)
             parts.append(self.query.points[state].astype(noise.dtype) + noise)
         return lattice_vector(np.concatenate(parts))
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """What draws the noise: cones or an envelope, by a public rule (`sampler_of`)."""
+        return sampler_of(self.body, self.epsilon)
 
     @property
     def law(self) -> tuple[bytes, ...]:

@@ -28,8 +28,11 @@ FINGERPRINT = b"dphmm key 1"
 WORD = 4
 """Bytes of a word; most numbers that an answer needs are small, so words are short."""
 
-FIRST_WORDS = 68
-"""Two blocks of SHAKE-256; an answer in the plane takes about thirty, more are made if needed."""
+BLOCK_WORDS = 34
+"""What one block of SHAKE-256 gives."""
+
+FIRST_WORDS = 2 * BLOCK_WORDS
+"""An answer in the plane takes about thirty, more are made if needed."""
 
 SHORT = 1 << 24
 """Numbers below this many take one word, so that fewer than one in 256 is thrown away."""

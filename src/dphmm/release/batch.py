@@ -23,7 +23,6 @@ from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
 from dphmm.errors import ArgumentError, BudgetError
 from dphmm.geometry.exact import Exact, as_epsilon
-from dphmm.noise.cones import fan_of
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
@@ -354,16 +353,16 @@ class Batch:
         used = states[people].astype(np.int64)
         outside = ~step.possible[used]
         used[outside] = self.query.nearest_states(used[outside], step.possible)
-        names, fan = self._questions(people, times), fan_of(mechanism.body)
+        names, sampler = self._questions(people, times), mechanism.sampler
         if len(self._laws) == 1:
             shared = (self._laws[0], *mechanism.law)
-            noise = fan.draw_many(mechanism.epsilon, self._randomness, names, shared, used)
+            noise = sampler.draw_many(mechanism.epsilon, self._randomness, names, shared, used)
         else:
             noise = np.zeros((len(people), self.query.dimension), dtype=object)
             for number in np.unique(self._law_of[people]).tolist():
                 some = np.flatnonzero(self._law_of[people] == number)
                 some_names, shared = [names[i] for i in some], (self._laws[number], *mechanism.law)
-                noise[some] = fan.draw_many(
+                noise[some] = sampler.draw_many(
                     mechanism.epsilon, self._randomness, some_names, shared, used[some]
                 )
         # Below 2**62 each, or Python integers: the sum never wraps.

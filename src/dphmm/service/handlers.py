@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost import Bracket, PrivacyStatement
 from dphmm.cost.ledger import Ledger
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
-from dphmm.geometry.exact import as_epsilon
+from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.engine import Ask
@@ -32,6 +33,9 @@ Json: TypeAlias = dict[str, Any]
 
 PAGE = 1000
 """How many releases come in one answer."""
+
+LONGEST = 10**20
+"""The largest numerator and denominator of a price that came in a request."""
 
 
 class Handlers:
@@ -73,7 +77,8 @@ class Handlers:
     def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
-        self._store.begin(person, client=client, budget=body.budget)
+        budget = None if body.budget is None else _bounded(body.budget, "budget")
+        self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
         return {"person": person, "scenario": digest, "time": time, "slot": slot}
@@ -90,11 +95,22 @@ class Handlers:
             people=[check_name(person, "person")],
             times=np.array([scenario.settings.clock.slot_of(body.time)], dtype=np.int64),
             states=np.array([_state(scenario, body.state)], dtype=np.int64),
-            prices=None if body.epsilon is None else [as_epsilon(body.epsilon)],
+            prices=None if body.epsilon is None else [self._price(scenario, body.epsilon)],
             client=client,
             create=False,
         )
         return scenario, ask
+
+    def _price(self, scenario: Scenario, given: Exact) -> Fraction:
+        """A release's own price, which is at most what the service allows."""
+        price, own = _bounded(given, "epsilon"), scenario.terms.epsilon
+        most = max(own, as_epsilon(self._settings.largest_epsilon or own))
+        if price > most:
+            raise ArgumentError(
+                f"epsilon must be at most {as_text(most)} for a release of this scenario here, "
+                f"got {given!r:.40}"
+            )
+        return price
 
     def releases(self, client: str, digest: str, person: str, after: str | None) -> Json:
         """The answers after a time, with their estimates."""
@@ -185,6 +201,17 @@ class Handlers:
             time=place.latest or 0,  # for somebody about whom nothing was said
             randomness=self._randomness,
         )
+
+
+def _bounded(given: Exact, argument: str) -> Fraction:
+    """A price as a fraction whose parts stay small, before anything is computed with it."""
+    price = as_epsilon(given, argument)
+    if max(price.denominator, price.numerator) > LONGEST:
+        raise ArgumentError(
+            f"{argument} must be a fraction with at most 20 digits above and below, "
+            f"got {given!r:.40}"
+        )
+    return price
 
 
 def _state(scenario: Scenario, given: int | str | list[float | int]) -> int:

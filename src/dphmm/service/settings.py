@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import Exact, as_epsilon
 
 __all__ = ["ServiceSettings"]
 
@@ -33,6 +34,8 @@ class ServiceSettings:
     """How many scenarios are kept ready."""
     largest_track: int = 20_000_000
     """Steps times states that a smoothed track or a privacy statement may take."""
+    largest_epsilon: Exact | None = None
+    """What a request may pay for one release, if more than its scenario's own epsilon."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.tick <= 60:
@@ -40,3 +43,6 @@ class ServiceSettings:
         for name in ("threads", "waiting", "largest_body", "scenarios", "largest_track"):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+        if self.largest_epsilon is not None:
+            most = as_epsilon(self.largest_epsilon, "largest_epsilon")
+            object.__setattr__(self, "largest_epsilon", most)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from dphmm.errors import require
-from dphmm.noise.cones import fan_of
+from dphmm.noise.envelope import sampler_of
 from dphmm.noise.randomness import KeyedRandomness
 from dphmm.release.moment import check_client
 from dphmm.release.terms import Terms
@@ -99,4 +99,4 @@ def _prepare(scenario: Scenario) -> None:
         if possible.tobytes() in met:
             continue
         met.add(possible.tobytes())
-        fan_of(terms.plan.at(possible).mechanism(terms.epsilon).body)
+        sampler_of(terms.plan.at(possible).mechanism(terms.epsilon).body, terms.epsilon)

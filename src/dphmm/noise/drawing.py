@@ -1,0 +1,133 @@
+"""Noise from words, compiled where it can be: what the exact samplers have in common.
+
+A sampler says how one noise vector is drawn from words, once with integers of any size and
+once compiled. The two read the same words in the same order and give the same vector, so it
+does not matter which of them drew it, nor whether it was drawn alone or among many.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dphmm._types import IntArray, Mask, ObjectArray
+from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.lattice import SAFE, largest
+from dphmm.noise.randomness import BLOCK_WORDS, FIRST_WORDS, Randomness, Words
+
+__all__ = ["Compiled", "Sampler"]
+
+LONGER = 8
+"""How many times the first words are tried with compiled integers before Python's."""
+
+MANY_WORDS = 4096
+"""The longest rows of words that are made for many answers at once."""
+
+PER_THREAD = 8192
+"""Answers that one thread draws at a time."""
+
+PER_ROUND = 512
+"""Answers that were cut short and get longer rows of words at a time."""
+
+LEVELS = 64
+"""How deep the compiled samplers follow an exponential series."""
+
+WIDE = 2**126
+"""Sums of products below this are computed in two words."""
+
+Compiled: TypeAlias = tuple[Callable[..., Mask], tuple[Any, ...]]
+"""A compiled draw and its arguments between the words and the noise."""
+
+
+class Sampler(ABC):
+    """Exact noise on the lattice of a body's span: exp(-epsilon ||.||_K) / Z."""
+
+    body: SensitivityHull
+
+    @abstractmethod
+    def draw_with_integers(self, epsilon: Fraction, words: Words) -> list[int]:
+        """One noise vector, with integers of any size."""
+
+    @abstractmethod
+    def compiled(self, epsilon: Fraction) -> Compiled | None:
+        """The same draw from the same words, compiled; None if its products may not fit."""
+
+    @abstractmethod
+    def words_wanted(self, epsilon: float) -> int:
+        """Words that nearly always suffice for a vector; answers do not depend on it."""
+
+    def draw(self, epsilon: Fraction, words: Words) -> ObjectArray:
+        """One noise vector on the lattice, exactly with probability exp(-epsilon ||.||_K)/Z."""
+        if self.body.rank == 0:
+            return np.zeros(self.body.dimension, dtype=np.int64)
+        for size in (FIRST_WORDS, LONGER * FIRST_WORDS):
+            noise, done = self._draw_compiled(epsilon, words.leading(size)[None])
+            if done[0]:
+                return noise[0]
+        return np.array(self.draw_with_integers(epsilon, words), dtype=object)
+
+    def draw_many(
+        self,
+        epsilon: Fraction,
+        source: Randomness,
+        names: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+    ) -> ObjectArray:
+        """One noise vector for each name, as `draw` gives with the words of (name, *shared)."""
+        if self.body.rank == 0:
+            return np.zeros((len(names), self.body.dimension), dtype=np.int64)
+        blocks = -(-self.words_wanted(float(epsilon)) // BLOCK_WORDS)
+        size = min(MANY_WORDS, max(FIRST_WORDS, BLOCK_WORDS * blocks))
+        words = source.many(names, shared, states, size)
+        noise, done = self._draw_compiled(epsilon, words)
+        left = np.flatnonzero(~done)
+        if not len(left):
+            return noise
+        for some in np.split(left, range(PER_ROUND, len(left), PER_ROUND)):
+            rest = [
+                source.after(words[row], (names[row], *shared), int(states[row]))
+                for row in some.tolist()
+            ]
+            more = self._draw_longer(epsilon, rest, LONGER * size)
+            noise = noise if more.dtype != object else noise.astype(object)
+            noise[some] = more
+        return noise
+
+    def _draw_longer(self, epsilon: Fraction, rest: list[Words], size: int) -> ObjectArray:
+        """The noise of draws that their first words cut short."""
+        if self.compiled(epsilon) is None:
+            return np.array([self.draw_with_integers(epsilon, words) for words in rest], object)
+        rows = np.array([words.leading(size)[:size] for words in rest])
+        noise, done = self._draw_compiled(epsilon, rows)
+        for row in np.flatnonzero(~done).tolist():
+            single = np.array(self.draw_with_integers(epsilon, rest[row]), dtype=object)
+            noise = noise if largest(single) < SAFE else noise.astype(object)
+            noise[row] = single
+        return noise
+
+    def _draw_compiled(self, epsilon: Fraction, words: Any) -> tuple[IntArray, Mask]:
+        """Noise for every row of words, on all cores, and which rows were enough for it."""
+        noise = np.empty((len(words), self.body.dimension), dtype=np.int64)
+        done = np.zeros(len(words), dtype=bool)
+        compiled = self.compiled(epsilon)
+        if compiled is None:
+            return noise, done
+        kernel, arguments = compiled
+
+        def part(rows: slice) -> None:
+            done[rows] = kernel(words[rows], *arguments, noise[rows])
+
+        if len(words) <= PER_THREAD:
+            part(slice(None))
+        else:
+            parts = [slice(i, i + PER_THREAD) for i in range(0, len(words), PER_THREAD)]
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                list(pool.map(part, parts))
+        return noise, done
