@@ -1,5 +1,6 @@
 """Private release of what a Markov chain is doing, under a policy drawn as a graph."""
 
+from dphmm.audit import audit_sampler
 from dphmm.books.journal import Journal
 from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
@@ -92,6 +93,7 @@ __all__ = [
     "TimeVaryingModel",
     "TooLargeError",
     "added_edges",
+    "audit_sampler",
     "compose",
     "constrained_epsilon",
     "degree_of_protection",
