@@ -46,6 +46,7 @@ from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SecureRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.scenario.auditing import subject_of
 from tests import paper, scenarios
 
 EXAMPLE = running_example()
@@ -77,6 +78,7 @@ def caught_and_quiet(*arguments):
     assert [control["name"] for control in said["controls"]] == list(CONTROLS)
     assert all(control["caught"] for control in said["controls"])
     assert max(control["miss"] for control in said["controls"]) <= 1 - POWER
+    assert {control["test"] for control in said["controls"]} >= {"atoms", "residues", "tails"}
     assert said["false_alarm"] <= FALSE_ALARM * (1 + FLOAT_REL)
     assert not any(mechanism["violation"] for mechanism in said["mechanisms"])
     assert result.exit_code == 0
@@ -86,13 +88,16 @@ def caught_and_quiet(*arguments):
 # Paper: the running example
 
 
-def test_the_command_catches_four_controls_and_accuses_no_real_mechanism():
-    said = caught_and_quiet("--draws", SHORT_DRAWS)
+def test_the_command_catches_every_control_and_accuses_no_real_mechanism():
+    said = caught_and_quiet()
     assert [mechanism["name"] for mechanism in said["mechanisms"]] == [
         "knorm",
         "laplace",
         "enlarged",
+        "batch",
+        "stream",
     ]
+    assert max(said["mechanisms"][0]["leaks"].values()) < 0.01
 
 
 @pytest.mark.slow
@@ -277,8 +282,8 @@ class Cautious(Geometric):
     [
         (Geometric, set()),
         (Cautious, set()),
-        (Spendthrift, {"ratio"}),
-        (Silent, {"ratio"}),
+        (Spendthrift, {"ratio", "tails", "half-spaces"}),
+        (Silent, {"ratio", "tails", "half-spaces"}),
         (Rounded, {"law"}),
         (Nonsense, {"lattice"}),
         (Constant, set()),
@@ -399,6 +404,7 @@ def test_a_scenario_is_audited_without_a_word_about_its_states(tmp_path, monkeyp
     result = run(scenarios.written(tmp_path), "--draws", FEW_DRAWS)
     assert result.exit_code == 0
     assert "paper: no violation of epsilon 1 found at this power" in result.stdout
+    assert "paper, a short stream: no violation of epsilon 2 found" in result.stdout
     assert scenarios.MARK not in result.stdout
 
 
@@ -415,15 +421,13 @@ def test_a_strangers_violation_is_a_no_and_their_mistake_bad_input(tmp_path, mon
 
 
 def test_a_scenarios_noise_is_that_of_its_last_possible_set(tmp_path):
-    from dphmm.cli.audit import _subject_of
-
-    subject = _subject_of(scenarios.paper_scenario())
+    subject = subject_of(scenarios.paper_scenario())
     assert len(subject.edges)
     assert subject.claimed == 1
     assert audit(sampler_of(subject), draws=FEW_DRAWS).violations == ()
     lone = scenarios.paper_scenario(policy=scenarios.Policy(), repair=None)
     with pytest.raises(ArgumentError.__bases__[0], match="policy must link"):
-        _subject_of(lone)
+        subject_of(lone)
 
 
 @pytest.mark.parametrize(

@@ -119,26 +119,28 @@ def certify_miss(share: float, other: float, draws: int, level: float, limit: fl
     weights /= max(weights.sum(), 1e-300)
     needed = _needed(totals, 1 / (1 + exp(-limit)), level)
     part = share / (share + other) if share else 0.0
-    missed = np.where(needed > totals, 1.0, special.bdtr(needed - 1, totals, part))
+    fewer = special.betaincc(needed, np.maximum(totals - needed + 1, 1.0), part)
+    missed = np.where(needed > totals, 1.0, fewer)
     return max(LEAST_MISS, min(1.0, float((weights * missed).sum())))
 
 
 def _needed(totals: FloatArray, part: float, level: float) -> FloatArray:
     """Hits of the first state that are certified, of so many in all."""
     # The quantile of floats is near the right integer; the loops make it right.
-    needed = np.ceil(np.nan_to_num(special.bdtrik(1 - level, totals, part), nan=0.0))
+    needed = np.maximum(1.0, np.ceil(np.nan_to_num(special.bdtrik(1 - level, totals, part))))
     for _ in range(3):
         needed = np.where(_at_least(needed, totals, part) > level, needed + 1, needed)
     for _ in range(3):
         lower = needed - 1
-        needed = np.where((lower > 0) & (_at_least(lower, totals, part) <= level), lower, needed)
+        fewer = (lower > 0) & (_at_least(np.maximum(lower, 1.0), totals, part) <= level)
+        needed = np.where(fewer, lower, needed)
     return needed
 
 
 def _at_least(hits: FloatArray, totals: FloatArray, part: float) -> FloatArray:
-    """The chance of at least so many hits; none at all are certain."""
-    tail = special.betainc(np.maximum(hits, 1), np.maximum(totals - hits + 1, 1e-9), part)
-    return np.where(hits <= 0, 1.0, np.where(hits > totals, 0.0, tail))
+    """The chance of at least so many hits, which are at least one."""
+    tail = special.betainc(hits, np.maximum(totals - hits + 1, 1.0), part)
+    return np.where(hits > totals, 0.0, tail)
 
 
 def _binomial(hits: FloatArray, draws: int, share: float) -> FloatArray:
