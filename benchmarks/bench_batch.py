@@ -9,8 +9,7 @@ import numpy as np
 
 from benchmarks import Figure
 from benchmarks.worlds import centre, distance_policy, exponent, lazy_grid
-from dphmm import Plan
-from dphmm.release.batch import Batch
+from dphmm import Batch, Plan
 
 STATES = 1_369
 PEOPLE = 10_000
@@ -58,8 +57,8 @@ def run() -> list[Figure]:
         Figure("its person-steps a second", PEOPLE * STEPS / ours, "1/s"),
         Figure("peak memory of the process", peak, "GiB", target="value <= 2"),
     ]
-    crowds = [500, 2_000, 8_000]
-    growth = exponent(crowds, [person_steps(people, 10) for people in crowds])
+    groups = [500, 2_000, 8_000]
+    growth = exponent(groups, [person_steps(people, 10) for people in groups])
     figures.append(Figure("growth with people, fitted exponent", growth, ""))
     lengths = [10, 40, 160]
     growth = exponent(lengths, [person_steps(1_000, steps) for steps in lengths])

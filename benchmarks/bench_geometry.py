@@ -10,11 +10,8 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from benchmarks import Figure
+from dphmm import PolicyGraph, Query, degree_of_protection, sensitivity_hull
 from dphmm._types import IntArray
-from dphmm.geometry.query import Query
-from dphmm.policy.graph import PolicyGraph
-from dphmm.policy.protection import degree_of_protection
-from dphmm.policy.sensitivity import sensitivity_hull
 
 SIZES = (10_000, 100_000, 1_000_000)
 SIDE = 50

@@ -13,10 +13,10 @@ from benchmarks import Figure
 BASE = "import numpy, scipy.sparse, scipy.spatial"
 WORK = """
 import numpy as np
-from dphmm import MarkovModel, PolicyGraph, Query, Stream
+from dphmm import MarkovModel, Plan, PolicyGraph, Query, Stream
 model = MarkovModel(np.full((9, 9), 1 / 9))
 query = Query(np.array(list(np.ndindex(3, 3))))
-Stream(model, PolicyGraph.complete(9), query, epsilon=1, start=0).release(4)
+Stream(model, Plan(PolicyGraph.complete(9), query), epsilon=1, start=0).release(4)
 """
 
 

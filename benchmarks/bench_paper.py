@@ -41,8 +41,7 @@ def printed_run(model: MarkovModel, query: Query, policy: PolicyGraph, path: lis
 
 def our_run(model: MarkovModel, query: Query, policy: PolicyGraph, path: list[int]) -> float:
     def walk() -> None:
-        plan = Plan(policy, query)
-        stream = Stream(model, policy, query, epsilon=1, start=centre(query), plan=plan)
+        stream = Stream(model, Plan(policy, query), epsilon=1, start=centre(query))
         for state in path:
             stream.release(state)
 

@@ -10,8 +10,15 @@ import numpy as np
 
 from benchmarks import Figure
 from benchmarks.worlds import distance_policy, fastest, lazy_grid
-from dphmm import Mechanism, Query, SensitivityHull, sensitivity_hull
-from dphmm.noise.randomness import KeyedRandomness, Randomness, SecureRandomness
+from dphmm import (
+    KeyedRandomness,
+    Mechanism,
+    Query,
+    Randomness,
+    SecureRandomness,
+    SensitivityHull,
+    sensitivity_hull,
+)
 
 PART = 4_096
 DRAWS = 50_000

@@ -34,8 +34,8 @@ def by_edges() -> Curve:
         plan.at(possible.possible)
 
         def afresh(plan: Plan = plan) -> None:
-            plan._latest = None
-            plan._met.clear()
+            plan._cache.latest = None
+            plan._cache.met.clear()
             plan.at(possible.possible)
 
         edges.append(len(policy.links))
@@ -52,8 +52,8 @@ def by_dimension() -> Curve:
     for dimension in dimensions:
         query = Query(rng.integers(-20, 21, (1_000, dimension)))
         pairs = [(state, state + 1) for state in range(0, 1_000, 25)]
-        policy = PolicyGraph(1_000, pairs)
-        stream = Stream(model, policy, query, epsilon=1, start=Belief.uniform(1_000), repair=None)
+        plan = Plan(PolicyGraph(1_000, pairs), query, repair=None)
+        stream = Stream(model, plan, epsilon=1, start=Belief.uniform(1_000))
         stream.release(500)
         times.append(fastest(lambda stream=stream: stream.release(500), inner=50)[0])
     return dimensions, times

@@ -32,9 +32,8 @@ def steady(model: MarkovModel, query: Query) -> float:
     """Seconds of one release after a hundred steps of a sampled walk."""
     rng = np.random.default_rng(1)
     path = model.sample(2 * STEPS, rng=rng, start=centre(query))
-    stream = Stream(
-        model, distance_policy(query), query, epsilon=1, start=Belief.uniform(model.n_states)
-    )
+    plan = Plan(distance_policy(query), query)
+    stream = Stream(model, plan, epsilon=1, start=Belief.uniform(model.n_states))
     for state in path[:STEPS]:
         stream.release(int(state))
     walk = iter(np.tile(path[STEPS:], 100).tolist())
@@ -54,7 +53,7 @@ def from_a_known_start(model: MarkovModel, query: Query) -> float:
     times = np.full((WALKS, STEPS), np.inf)
     for walk in times:
         began = perf_counter()
-        stream = Stream(model, policy, query, epsilon=1, start=start, plan=Plan(policy, query))
+        stream = Stream(model, Plan(policy, query), epsilon=1, start=start)
         for step, state in enumerate(path):
             stream.release(state)
             walk[step], began = perf_counter() - began, perf_counter()

@@ -22,7 +22,7 @@ from dphmm.audit import (
     Control,
     Finding,
     MechanismSampler,
-    audit,
+    audit_sampler,
     bound,
     load,
     running_example,
@@ -152,7 +152,7 @@ def test_a_certified_epsilon_grows_with_hits_and_with_the_level(hits, others, le
 
 
 def test_all_levels_add_up_to_the_false_alarm():
-    result = audit(sampler_of(EXAMPLE), draws=FEW_DRAWS, false_alarm=1e-6)
+    result = audit_sampler(sampler_of(EXAMPLE), draws=FEW_DRAWS, false_alarm=1e-6)
     assert result.false_alarm == pytest.approx(1e-6)
     assert "no violation of epsilon 1 found at this power" in result.text()
     assert "verified" not in result.text()
@@ -171,7 +171,7 @@ def test_every_exact_law_passes_in_every_rank(name):
     points = np.array([[0] * body.dimension, body.lattice_vertices[0].tolist()], dtype=np.int64)
     mechanism = Mechanism(Query(points), body, Fraction(1, 2))
     sampler = MechanismSampler(mechanism, np.array([[0, 1]]), Fraction(1, 2))
-    assert audit(lambda: sampler, draws=FEW_DRAWS).violations == ()
+    assert audit_sampler(lambda: sampler, draws=FEW_DRAWS).violations == ()
 
 
 class Fresh(SecureRandomness):
@@ -290,16 +290,16 @@ class Cautious(Geometric):
     ],
 )
 def test_a_strangers_mechanism_is_held_against_its_own_claim(maker, tests):
-    result = audit(maker, name="theirs", draws=SHORT_DRAWS)
+    result = audit_sampler(maker, name="theirs", draws=SHORT_DRAWS)
     assert {finding.test for finding in result.violations} == tests
     assert ("VIOLATION" in result.text()) == bool(tests)
 
 
 def test_what_cannot_be_tested_is_said():
-    constant = audit(Constant, draws=FEW_DRAWS).findings
+    constant = audit_sampler(Constant, draws=FEW_DRAWS).findings
     assert any("answers hardly vary" in finding.detail for finding in constant)
     only = Geometric()
-    single = audit(lambda: only, draws=FEW_DRAWS).findings
+    single = audit_sampler(lambda: only, draws=FEW_DRAWS).findings
     assert any("only one instance" in finding.detail for finding in single)
 
 
@@ -310,7 +310,7 @@ def test_a_generator_that_starts_over_at_every_call_is_caught():
             return super().sample(state, size)
 
     instance = Restarting()
-    found = audit(lambda: instance, draws=FEW_DRAWS).violations
+    found = audit_sampler(lambda: instance, draws=FEW_DRAWS).violations
     assert [finding.what for finding in found if finding.test == "repeats"] == [
         "two calls of one instance"
     ]
@@ -424,7 +424,7 @@ def test_a_scenarios_noise_is_that_of_its_last_possible_set(tmp_path):
     subject = subject_of(scenarios.paper_scenario())
     assert len(subject.edges)
     assert subject.claimed == 1
-    assert audit(sampler_of(subject), draws=FEW_DRAWS).violations == ()
+    assert audit_sampler(sampler_of(subject), draws=FEW_DRAWS).violations == ()
     lone = scenarios.paper_scenario(policy=scenarios.Policy(), repair=None)
     with pytest.raises(ArgumentError.__bases__[0], match="policy must link"):
         subject_of(lone)
@@ -474,15 +474,15 @@ def test_a_sampler_that_does_not_fit_says_what_it_must_be(change, message):
         return sampler
 
     with pytest.raises(ArgumentError, match=message):
-        audit(make, draws=1000)
+        audit_sampler(make, draws=1000)
 
 
 def test_bad_arguments_say_what_they_must_be():
     with pytest.raises(ArgumentError, match="sampler must have"):
-        audit(object)
+        audit_sampler(object)
     with pytest.raises(ArgumentError, match="draws must be"):
-        audit(Geometric, draws=10)
+        audit_sampler(Geometric, draws=10)
     with pytest.raises(ArgumentError, match="false_alarm must"):
-        audit(Geometric, false_alarm=0)
+        audit_sampler(Geometric, false_alarm=0)
     assert run("town.toml", "--mechanism", "knorm").exit_code == 2
     assert replace(EXAMPLE.mechanism, epsilon=Fraction(2)).epsilon == 2

@@ -11,12 +11,12 @@ import pytest
 from scipy import stats
 
 import dphmm
-from dphmm import ArgumentError, KeyedRandomness, audit_sampler
+from dphmm import ArgumentError, KeyedRandomness
 from dphmm.audit import (
     DRAWS,
     BatchSampler,
     StreamSampler,
-    audit,
+    audit_sampler,
     load,
     running,
     running_example,
@@ -99,7 +99,7 @@ def test_leaks_of_one_percent_are_caught():
 
 
 def test_a_tail_that_is_cut_off_is_caught_where_only_one_state_answers():
-    found = audit(
+    found = audit_sampler(
         lambda: CutOff(EXAMPLE.mechanism, EDGE, Fraction(1)), draws=2 * FEW_DRAWS
     ).violations
     tail = next(one for one in found if one.test == "tails")
@@ -127,9 +127,9 @@ def test_streams_and_batches_pass_and_their_claims_add_up():
     assert batch.paths.tolist() == [[1, 1, 1], [2, 2, 2], [1, 1, 2]]
     assert batch.claimed == [3, 1, 2]
     assert (batch.moments, batch.points.shape) == (6, (3, 12))
-    assert audit(lambda: batch, draws=SEQUENCE_DRAWS).violations == ()
+    assert audit_sampler(lambda: batch, draws=SEQUENCE_DRAWS).violations == ()
     stream = running_sequence(StreamSampler, days=(2,), asks=1)
-    assert audit(stream, draws=1000).violations == ()
+    assert audit_sampler(stream, draws=1000).violations == ()
 
 
 def test_a_stream_says_what_a_batch_says():
@@ -151,9 +151,9 @@ def test_a_stream_says_what_a_batch_says():
 
 
 def test_noise_that_repeats_between_days_and_second_answers_that_are_free_are_caught():
-    repeating = audit(running_sequence(RepeatingDays), draws=SEQUENCE_DRAWS).violations
+    repeating = audit_sampler(running_sequence(RepeatingDays), draws=SEQUENCE_DRAWS).violations
     assert "runs" in {found.test for found in repeating}
-    free = audit(running_sequence(FreeSecondAnswer), draws=SEQUENCE_DRAWS).violations
+    free = audit_sampler(running_sequence(FreeSecondAnswer), draws=SEQUENCE_DRAWS).violations
     assert "cones" in {found.test for found in free}
 
 
@@ -324,4 +324,4 @@ def test_a_function_with_attributes_can_be_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make = load("function_for_audit:sample")
     assert make() is make()
-    assert audit(make, draws=1000).violations == ()
+    assert audit_sampler(make, draws=1000).violations == ()

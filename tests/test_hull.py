@@ -89,6 +89,15 @@ def test_repairs_of_example_6_1_have_the_areas_and_errors_of_the_notes():
         assert hull.mean_squared_error("1/2") == 4 * paper.REPAIRED_ERROR[partner]
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_in_the_plane_laplace_is_never_better_than_k_norm_noise(seed):
+    """Corollary 5.1 holds in the plane; the proof is in the notes on the paper."""
+    rng = np.random.default_rng(seed)
+    corners = rng.integers(-40, 41, (int(rng.integers(1, 7)), 2))
+    hull = SensitivityHull.from_lattice(corners[corners.any(axis=1)])
+    assert hull.mean_squared_error(1) <= hull.l1_ball().mean_squared_error(1) or hull.rank < 2
+
+
 def test_laplace_can_be_better_than_k_norm_noise_in_three_dimensions():
     thin = SensitivityHull.from_vertices([[100, y, z] for y in (-1, 1) for z in (-1, 1)])
     # Per axis, Laplace noise with the l1 sensitivity has variance 2 S^2.

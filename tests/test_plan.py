@@ -77,7 +77,8 @@ def test_a_lone_state_is_said_to_be_beyond_protection():
     assert step.is_lone
     assert step.hull.rank == 0
     assert step.worst_norm == 0
-    assert step.statement(Fraction(1)) == "Only one state is possible; nothing can protect it."
+    assert step.statement(Fraction(1)).startswith("Only one state is possible, so the answer is")
+    assert (step.price(Fraction(1)), step.known_answer.tolist()) == (0, QUERY.points[4].tolist())
 
 
 def test_a_statement_says_what_a_location_set_leaves_out():

@@ -23,7 +23,7 @@ from tests import geometry, paper
 EXAMPLES = 40
 MANY = 1000
 GREEDY = ("nearest", "min_area", "min_error")
-METHODS = (*GREEDY, "optimal")
+METHODS = (*GREEDY, "optimal", "optimal_volume")
 
 QUERY = Query(paper.VALUES)
 POLICY = PolicyGraph.by_category(paper.CATEGORIES)
@@ -82,7 +82,8 @@ def scores_for(points):
 
 
 @pytest.mark.parametrize(
-    ("method", "partner"), [("nearest", 4), ("min_area", 3), ("min_error", 4), ("optimal", 4)]
+    ("method", "partner"),
+    [("nearest", 4), ("min_area", 3), ("min_error", 4), ("optimal", 4), ("optimal_volume", 3)],
 )
 @pytest.mark.parametrize("full_rank", [True, False])
 def test_each_method_joins_s3_to_its_own_partner_in_example_6_1(method, partner, full_rank):
@@ -116,7 +117,7 @@ def test_algorithm_3_can_end_with_four_times_the_smallest_area():
 def test_areas_of_flat_hulls_mislead_algorithm_3():
     query = Query([[0, 0], [100, 0], [0, 1], [101, 0]])
     errors = {}
-    for method in METHODS:
+    for method in (*GREEDY, "optimal"):
         repaired = protect(query, PolicyGraph(4), method=method, full_rank=False)
         errors[method] = sensitivity_hull(query, repaired).mean_squared_error(1)
     assert added_edges(query, PolicyGraph(4), method="min_area")[0].tolist() == [0, 1]
@@ -296,11 +297,29 @@ def smallest_error(points, edges, possible):
     return best
 
 
+def smallest_volume(points, edges, possible):
+    """The same for section 6.1's optimum: the smallest hull, of the smallest rank."""
+    states = np.flatnonzero(possible).tolist()
+    degrees = geometry.degrees(points, edges, possible)
+    alone = [state for state in states if degrees[state] == 1 and len(states) > 1]
+    sizes = []
+    for partners in product(*([j for j in states if j != i] for i in alone)):
+        chosen = np.array([*edges.tolist(), *zip(alone, partners, strict=True)], dtype=int)
+        chosen = chosen.reshape(-1, 2)
+        vectors = (points[chosen[:, 0]] - points[chosen[:, 1]])[possible[chosen].all(axis=1)]
+        hull = SensitivityHull.from_lattice(vectors.reshape(-1, points.shape[1]))
+        sizes.append((hull.rank, hull.volume))
+    return min(sizes)
+
+
 def assert_optimal_as_enumerated(points, edges, possible):
     query, policy = Query(points), PolicyGraph(len(points), edges)
     repaired = protect(query, policy, possible, "optimal", full_rank=False)
     found = sensitivity_hull(query, repaired).mean_squared_error(1)
     assert found == smallest_error(points, edges, possible)
+    repaired = protect(query, policy, possible, "optimal_volume", full_rank=False)
+    hull = sensitivity_hull(query, repaired)
+    assert (hull.rank, hull.volume) == smallest_volume(points, edges, possible)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
@@ -378,7 +397,7 @@ def test_full_rank_links_the_nearest_pair_that_is_told_apart():
 
 
 def test_an_unknown_method_is_refused():
-    message = "method must be nearest, min_area, min_error or optimal, got 'best'"
+    message = "method must be nearest, min_area, min_error, optimal or optimal_volume, got 'best'"
     with pytest.raises(ArgumentError, match=message):
         protect(QUERY, POLICY, method="best")
 

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,11 @@ def running(tmp_path: Path) -> Iterator[Cluster]:
 def answers_in(folder: Path) -> dict[tuple[str, int], set[tuple[int, ...]]]:
     """Every answer in every file below a folder, whether a log lists the file or not."""
     found: dict[tuple[str, int], set[tuple[int, ...]]] = {}
-    for path in folder.rglob("*.parquet"):
+    paths: list[Path] = []
+    # A folder may be moved while it is looked through.
+    with suppress(FileNotFoundError):
+        paths.extend(folder.rglob("*.parquet"))
+    for path in paths:
         if "table=answers" in str(path):
             for row in _rows(path):
                 lattice = tuple(json.loads(row["lattice"]))

@@ -104,9 +104,64 @@ def test_a_lone_possible_state_is_released_with_a_statement():
     model = MarkovModel([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
     stream = example(model=model, policy=PolicyGraph.complete(3), query=Query([0, 5, 9]))
     release = stream.release(1)
-    assert release.statement == "Only one state is possible; nothing can protect it."
+    assert release.statement.startswith("Only one state is possible, so the answer is public")
     assert release.lattice.tolist() == [5]
-    assert stream.ledger.spent == 1
+    assert (release.epsilon, stream.ledger.spent) == (0, 0)
+    assert [entry.epsilon for entry in stream.ledger.entries] == [0]
+    assert stream.statement().spent == 0
+    reader = example(model=model, policy=PolicyGraph.complete(3), query=Query([0, 5, 9]), key=None)
+    assert reader.repeat([5], "0").epsilon == 0
+
+
+def loss_of(stream, state, other):
+    """What all answers of the present step tell about two states, at the most: exactly."""
+    return sum(
+        said.step.body.lattice_norm(said.query.points[state] - said.query.points[other])
+        * said.epsilon
+        for said in stream.said
+        if said.time == stream.time
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([0, 1, 2, 100, 101], [0, 100, 101, 1, 2]),
+        ([0, 1, 2, 100, 101, 102], [0, 1, 200, 201, 300, 301]),
+    ],
+)
+def test_what_hides_a_state_from_one_query_hides_it_from_the_next(first, second):
+    """Both counterexamples to Theorem 7.1 under repair: everybody keeps one partner at 1 + 1."""
+    n = len(first)
+    model = MarkovModel(np.full((n, n), 1 / n))
+    stream = example(model=model, policy=PolicyGraph(n), query=Query(first))
+    stream.release(0)
+    stream.release_also(0, Query(second, name="second"))
+    third = Query([7 * i % 5 for i in range(n)], name="third")
+    stream.release_also(0, third, epsilon="1/2")
+    for state in range(n):
+        others = [other for other in range(n) if other != state]
+        assert min(loss_of(stream, state, other) for other in others) <= Fraction(5, 2)
+    alone = example(model=model, policy=PolicyGraph(n), query=Query(second)).plan
+    apart = alone.at(np.ones(n, dtype=bool)).body  # repaired for itself, as it used to be
+    worst = max(
+        min(
+            stream.said[0].step.body.lattice_norm(Query(first).points[s] - Query(first).points[o])
+            + apart.lattice_norm(Query(second).points[s] - Query(second).points[o])
+            for o in range(n)
+            if o != s
+        )
+        for s in range(n)
+    )
+    assert worst > 2, "the counterexample would be none"
+
+
+def test_a_further_query_needs_to_know_what_protects_the_step():
+    stream = example()
+    stream.release(1)
+    again = Stream.resume(stream.standing, MODEL, stream.plan, epsilon=1, start=0)
+    with pytest.raises(ArgumentError, match="must follow a release of this stream"):
+        again.release_also(1, NUMBER)
 
 
 def test_laplace_noise_comes_from_the_ball_of_the_repaired_policy():

@@ -1,22 +1,40 @@
 """Private release of what a Markov chain is doing, under a policy drawn as a graph."""
 
-from dphmm.audit import audit_sampler
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dphmm.books.journal import Journal
 from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
-from dphmm.chain.markov import MarkovModel
+from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost import (
+    Charge,
+    History,
     PrivacyStatement,
     compose,
     constrained_epsilon,
     event_epsilon,
+    paper_sequence_epsilon,
     privacy_statement,
+    realised_odds,
+    sequence_bracket,
     sequence_epsilon,
     window_epsilon,
+    worst_pair,
 )
+from dphmm.cost.adversary import (
+    attack,
+    guarantee_against,
+    largest_gains,
+    private_identification_rate,
+    private_score,
+    suspect_probabilities,
+)
+from dphmm.cost.blowfish import Blowfish, Secret, counting_query
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.local_noise import LocalRelease
 from dphmm.errors import (
     ArgumentError,
     BudgetError,
@@ -34,7 +52,13 @@ from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.shapes import enlarge
 from dphmm.noise.mechanism import Mechanism
-from dphmm.noise.randomness import KeyedRandomness, SecureRandomness, SeededRandomness
+from dphmm.noise.randomness import (
+    KeyedRandomness,
+    Randomness,
+    SecureRandomness,
+    SeededRandomness,
+)
+from dphmm.noise.reference import reference_knorm
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
@@ -50,6 +74,10 @@ from dphmm.scenario.settings import Policy
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 
+if TYPE_CHECKING:
+    from dphmm.audit import audit_sampler
+    from dphmm.tables import datasets
+
 __version__ = "0.2.0"
 
 __all__ = [
@@ -57,7 +85,10 @@ __all__ = [
     "Batch",
     "BatchRelease",
     "Belief",
+    "Blowfish",
     "BudgetError",
+    "Chain",
+    "Charge",
     "Check",
     "Clock",
     "CollapsedAnswersWarning",
@@ -66,9 +97,11 @@ __all__ = [
     "Entry",
     "ExposureError",
     "GeometryError",
+    "History",
     "Journal",
     "KeyedRandomness",
     "Ledger",
+    "LocalRelease",
     "MarkovModel",
     "Mechanism",
     "MemoryBook",
@@ -78,10 +111,12 @@ __all__ = [
     "PolicyGraph",
     "PrivacyStatement",
     "Query",
+    "Randomness",
     "Release",
     "Scenario",
     "ScenarioError",
     "SecondOrderModel",
+    "Secret",
     "SecureRandomness",
     "SeededRandomness",
     "SensitivityHull",
@@ -93,18 +128,41 @@ __all__ = [
     "TimeVaryingModel",
     "TooLargeError",
     "added_edges",
+    "attack",
     "audit_sampler",
     "compose",
     "constrained_epsilon",
+    "counting_query",
+    "datasets",
     "degree_of_protection",
     "enlarge",
     "event_epsilon",
     "exposed",
+    "guarantee_against",
     "is_protectable",
+    "largest_gains",
+    "paper_sequence_epsilon",
     "privacy_statement",
+    "private_identification_rate",
+    "private_score",
     "protect",
+    "realised_odds",
+    "reference_knorm",
     "sensitivity_hull",
+    "sequence_bracket",
     "sequence_epsilon",
+    "suspect_probabilities",
     "unprotected",
     "window_epsilon",
+    "worst_pair",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Two names that few programs need, imported when somebody asks for one."""
+        if name == "datasets":
+            return import_module("dphmm.tables.datasets")
+        if name == "audit_sampler":
+            return import_module("dphmm.audit").audit_sampler
+        raise AttributeError(f"module 'dphmm' has no attribute {name!r}")

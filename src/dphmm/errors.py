@@ -92,7 +92,11 @@ class StoreError(DphmmError):
 
 
 class MovedError(StoreError):
-    """Somebody else answered the same people meanwhile; nothing was written."""
+    """Somebody else answered the same people meanwhile; nothing was written.
+
+    Args:
+        lines: Whose places had changed.
+    """
 
     def __init__(self, lines: Collection[object]) -> None:
         super().__init__(f"{len(lines)} people were answered by somebody else meanwhile")

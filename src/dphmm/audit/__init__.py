@@ -16,7 +16,7 @@ from dphmm.audit.controls import (
     running_example,
     sampler_of,
 )
-from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, Audit, audit, audit_sampler
+from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, Audit, audit_sampler
 from dphmm.audit.sampler import MechanismSampler, Sampler, load
 from dphmm.audit.sequences import BatchSampler, StreamSampler, running_sequence
 
@@ -34,7 +34,6 @@ __all__ = [
     "Sampler",
     "StreamSampler",
     "Subject",
-    "audit",
     "audit_sampler",
     "bound",
     "controls",

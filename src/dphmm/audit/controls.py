@@ -26,7 +26,7 @@ from dphmm.audit.broken import (
 from dphmm.audit.certify import certify_miss
 from dphmm.audit.checks import LEAST_MISS, Finding, Test, law_miss, lower, ratio_miss
 from dphmm.audit.events import Cells, Cones, fine_events
-from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, OFF, PILOT, Audit, audit
+from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, OFF, PILOT, Audit, audit_sampler
 from dphmm.audit.sampler import MechanismSampler, Sampler, checked
 from dphmm.audit.sequences import BatchSampler, running_sequence
 from dphmm.geometry.query import Query
@@ -150,7 +150,7 @@ def controls(*, draws: int = DRAWS, false_alarm: float = FALSE_ALARM) -> list[Co
     found = []
     for name, (test, make) in CONTROLS.items():
         size = max(LEAST_DRAWS, draws // SEQUENCE_SHARE) if name in SEQUENCES else draws
-        result = audit(make(subject), name=name, draws=size, false_alarm=false_alarm)
+        result = audit_sampler(make(subject), name=name, draws=size, false_alarm=false_alarm)
         levels = [finding.level for finding in result.findings if finding.test == test]
         miss = _miss(name, subject, result, size, levels[0]) if levels else 1.0
         found.append(Control(name, test, result, miss))

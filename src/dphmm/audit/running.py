@@ -45,7 +45,7 @@ from dphmm.audit.search import search_events
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact
 
-__all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit", "audit_sampler"]
+__all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit_sampler"]
 
 DRAWS = 300_000
 """Draws a state, enough to see a leak of one percent into the likeliest answer almost surely."""
@@ -111,24 +111,8 @@ class Audit:
         )
 
 
-def audit(
-    make: Callable[[], Sampler],
-    *,
-    name: str = "mechanism",
-    draws: int = DRAWS,
-    false_alarm: float = FALSE_ALARM,
-) -> Audit:
-    """What black-box tests find against a sampler's claim.
-
-    `make` returns a fresh instance every time. Half of the false alarm goes to tests whose
-    events are fixed before the first draw and which use every draw; the other half to events
-    that the first half of the draws has chosen and the second half certifies.
-
-    >>> from dphmm.audit import running_example, sampler_of
-    >>> result = audit(sampler_of(running_example()), draws=5000)
-    >>> result.violations
-    ()
-    """
+def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: float) -> Audit:
+    """The audit of what makes fresh samplers."""
     if draws < LEAST_DRAWS:
         raise ArgumentError(f"draws must be at least {LEAST_DRAWS}, got {draws!r}")
     if not 0 < false_alarm < 1:
@@ -196,6 +180,10 @@ def audit_sampler(
 ) -> Audit:
     """What black-box tests find against anybody's mechanism.
 
+    Half of the false alarm goes to tests whose events are fixed before the first draw and which
+    use every draw; the other half to events that the first half of the draws has chosen and the
+    second half certifies.
+
     Args:
         sampler: A function `sample(state, size)` that returns (size, d) answers, with the next
             three arguments; or an object that has all four as attributes; or a class or function
@@ -228,7 +216,7 @@ def audit_sampler(
             raise ArgumentError(f"sampler must be callable, got {type(sampler).__name__}")
         given = GivenSampler(sampler, claimed, points, edges, moments, lattice)
         make = lambda: given  # noqa: E731
-    return audit(make, name=name, draws=draws, false_alarm=false_alarm)
+    return _audit(make, name, draws, false_alarm)
 
 
 def _finite(answers: Answers) -> Answers:

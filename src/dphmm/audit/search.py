@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import exp, lcm
+from math import exp
 
 import numpy as np
 
@@ -19,12 +19,17 @@ from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.audit.checks import Kind
 from dphmm.audit.events import Event
 from dphmm.audit.sampler import Answers, Checked
+from dphmm.audit.scores import (
+    FAR,
+    Classes,
+    Score,
+    cones_around,
+    everything,
+    residues,
+    scores_of,
+)
 
 __all__ = ["search_events"]
-
-MODULI = (2, 3, 4, 5)
-CYCLE = lcm(*MODULI)
-"""Residues are counted modulo this, which tells those of every modulus."""
 
 GRID = np.concatenate([np.linspace(0.02, 0.98, 33), 1 - np.geomspace(0.01, 1e-4, 8)])
 GRID = np.unique(np.concatenate([GRID, np.geomspace(1e-4, 0.01, 8)]))
@@ -33,42 +38,14 @@ GRID = np.unique(np.concatenate([GRID, np.geomspace(1e-4, 0.01, 8)]))
 GRID_DRAWS = 20_000
 """Draws of each state from which thresholds are taken."""
 
-MAX_COLUMNS = 12
-"""Coordinates whose residues are counted."""
-
-MAX_CONES = 200
-
 MAX_DENSE = 1 << 20
 """Different values that are counted without being sorted."""
 
 CUT_DRAWS = 60_000
 """Draws of each state by which thresholds are chosen: leaks into tails are seen sooner."""
 
-FAR = 1e12
-"""Stands for the distance of what lies outside the span."""
-
 MOST = 0.05
 """Power is that for events to which the claim allows at most this probability."""
-
-
-@dataclass(frozen=True)
-class Score:
-    """A number for every answer, by which events are cut off."""
-
-    kind: Kind
-    what: str
-    of: Callable[[Answers], FloatArray]
-
-
-@dataclass(frozen=True)
-class Classes:
-    """A number 0, 1, ... for every answer, and the sets of numbers that events are made of."""
-
-    kind: Kind
-    of: Callable[[Answers], IntArray]
-    sets: Mask
-    """(sets, numbers)"""
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -209,12 +186,12 @@ def _cut(
     for state, other in ordered:
         both = np.concatenate([answers[state], answers[other]])
         mine = len(answers[state])
-        scores = list(_scores(claim, state, other))
+        scores = list(scores_of(claim, state, other))
         bins = [_binned(score, both, mine) for score in scores]
-        classes = [_everything(score.kind) for score in scores]
+        classes = [everything(score.kind) for score in scores]
         jobs = list(zip(classes, scores, bins, strict=True))
-        special = list(_residues(claim)) if whole else []
-        special += list(_cones(claim, state))
+        special = list(residues(claim)) if whole else []
+        special += list(cones_around(claim, state))
         for some in special:
             jobs += [(some, scores[i], bins[i]) for i in range(3)]
         numbered: dict[int, IntArray] = {id(some): some.of(both) for some in special}
@@ -286,122 +263,6 @@ def _binned(score: Score, both: Answers, mine: int) -> tuple[FloatArray, IntArra
     step = max(1, mine // GRID_DRAWS)
     grid = np.unique(np.quantile(values[::step], GRID, method="higher"))
     return grid, np.searchsorted(grid, values, side="right")
-
-
-def _everything(kind: Kind) -> Classes:
-    return Classes(
-        kind, lambda some: np.zeros(len(some), dtype=np.int64), np.ones((1, 1), bool), ("",)
-    )
-
-
-def _scores(claim: Checked, state: int, other: int) -> Iterator[Score]:
-    """Projections and distances; the first three are also what residues and cones are cut by."""
-    point, rest = claim.points[state], claim.points[other]
-    away = (point - rest).astype(np.float64)
-    name = f"the projection on {state} less {other}"
-    yield Score("half-spaces", name, lambda some: (some - point) @ away)
-    yield Score("tails", f"the distance from {other}", lambda some: distances(claim, some, rest))
-    yield Score("tails", f"the distance from {state}", lambda some: distances(claim, some, point))
-    kind: Kind = "half-spaces" if claim.body is None else "cones"
-
-    def gain(some: Answers) -> FloatArray:
-        nearer = _by_moment(claim, some, rest) - _by_moment(claim, some, point)
-        return np.asarray(nearer.sum(axis=1))
-
-    yield Score(kind, f"the distance from {other} less that from {state}", gain)
-    for column in range(claim.points.shape[1] if claim.points.shape[1] > 1 else 0):
-        what = f"coordinate {column}"
-        yield Score("half-spaces", what, _Coordinate(column))
-    if claim.moments > 1:
-        yield Score("runs", "the longest run of equal answers", lambda some: _runs(claim, some))
-
-
-@dataclass(frozen=True)
-class _Coordinate:
-    column: int
-
-    def __call__(self, answers: Answers) -> FloatArray:
-        return answers[:, self.column].astype(np.float64)
-
-
-def distances(claim: Checked, answers: Answers, point: Answers) -> FloatArray:
-    """How far answers are from a point, at the moment where they are furthest."""
-    return np.asarray(_by_moment(claim, answers, point).max(axis=1))
-
-
-def _by_moment(claim: Checked, answers: Answers, point: Answers) -> FloatArray:
-    """(size, moments) distances: in the body's norm if there is one, else the largest entry."""
-    noise = (answers - point).reshape(-1, claim.dimension)
-    if claim.body is None:
-        far = np.abs(noise).max(axis=1).astype(np.float64)
-    elif noise.dtype.kind == "f":
-        far = np.abs(noise @ _facets(claim)).max(axis=1)
-    else:
-        far = claim.body.lattice_norms(noise)
-    return np.minimum(far, FAR).reshape(-1, claim.moments)
-
-
-def _facets(claim: Checked) -> FloatArray:
-    """(d, facets) the linear functions whose largest absolute value is the norm in the span."""
-    body = claim.body
-    assert body is not None
-    inside = body.transform[:, : body.rank].astype(np.float64)
-    normals = body.body.normals.astype(np.float64) / body.body.offsets.astype(np.float64)[:, None]
-    return np.asarray(inside @ normals.T)
-
-
-def _runs(claim: Checked, answers: Answers) -> FloatArray:
-    moments = answers.reshape(len(answers), claim.moments, claim.dimension)
-    same = (moments[:, 1:] == moments[:, :-1]).all(axis=2)
-    longest = run = np.ones(len(answers))
-    for step in range(same.shape[1]):
-        run = np.where(same[:, step], run + 1, 1.0)
-        longest = np.maximum(longest, run)
-    return longest
-
-
-def _residues(claim: Checked) -> Iterator[Classes]:
-    """Each coordinate and the sum of all, modulo small numbers."""
-    sets = [(m, r, np.arange(CYCLE) % m == r) for m in MODULI for r in range(m)]
-    masks = np.array([mask for _, _, mask in sets])
-    width = claim.points.shape[1]
-    columns: list[tuple[str, slice]] = [("the sum of all coordinates", slice(None))]
-    if width > 1:
-        columns += [(f"coordinate {c}", slice(c, c + 1)) for c in range(min(width, MAX_COLUMNS))]
-    for name, part in columns:
-        names = tuple(f"{name} is {r} modulo {m}" for m, r, _ in sets)
-        yield Classes("residues", _Residue(part), masks, names)
-
-
-@dataclass(frozen=True)
-class _Residue:
-    part: slice
-
-    def __call__(self, answers: Answers) -> IntArray:
-        # Of each first, so that the sum cannot overflow.
-        residues = np.mod(answers[:, self.part], CYCLE).sum(axis=1)
-        return np.asarray(np.mod(residues, CYCLE)).astype(np.int64)
-
-
-def _cones(claim: Checked, state: int) -> Iterator[Classes]:
-    """The cones over the facets of the body, around a state; only for answers of one moment."""
-    if claim.body is None or claim.moments > 1 or not claim.body.rank:
-        return
-    facets, point = _facets(claim), claim.points[state]
-    number = facets.shape[1]
-    if number > MAX_CONES:
-        return
-
-    def of(some: Answers) -> IntArray:
-        heights = (some - point) @ facets
-        facet = np.argmax(np.abs(heights), axis=1)
-        behind = heights[np.arange(len(some)), facet] < 0
-        return np.asarray(2 * facet + behind)
-
-    names = tuple(
-        f"the cone over facet {n // 2}{'+-'[n % 2]} around {state}" for n in range(2 * number)
-    )
-    yield Classes("cones", of, np.eye(2 * number, dtype=bool), names)
 
 
 def _integral(answers: Answers) -> bool:

@@ -2,10 +2,10 @@
 
 One JSON object a line, all of it public: answers (client, person, slot, time, query, law,
 epsilon, constrained, answer on the lattice, estimate, statement), standings, the fingerprint of
-the key, and laws that were adopted. A line is complete when its end is there: a run that was
-killed while writing leaves a part of a line, whose answer never left and which the next run
-removes. A standing may be older than the last answer: the answers after it are then said again
-to the belief.
+the key, and laws that were adopted. What was written together ends with a line of its own; a run
+that was killed while writing leaves lines without that end, whose answers never left, and the
+next run removes them. A standing may be older than the last answer: the answers after it are
+then said again to the belief.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ from dphmm.tables.files import sync_folder
 __all__ = ["Journal"]
 
 HEAD = b'{"format": "dphmm ledger 2"}\n'
+
+END = b'{"kind": "end"}\n'
+"""What is before it in the file was written whole."""
 
 OFTEN = 256
 """Answers of a person after which their standing is written again."""
@@ -175,9 +178,9 @@ class Journal(MemoryBook):
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
         """Write lines and wait until they are on disk; all of them are there, or an error."""
         stood = [_standing_line(standing) for standing in standings]
-        content = b"".join([*lines, *stood])
-        if not content:
+        if not lines and not stood:
             return
+        content = b"".join([*lines, *stood, END])
         try:
             self._file.write(content)
             self._file.flush()
@@ -212,9 +215,11 @@ class Journal(MemoryBook):
     def _read(self) -> None:
         self._file.seek(0)
         content = self._file.read()
-        end = content.rfind(b"\n") + 1
+        # Only at the beginning of a line: a name may hold the same letters.
+        end = content.rfind(b"\n" + END) + 1
+        end = end + len(END) if end else 0
         lines = content[:end].splitlines(keepends=True)
-        if (lines and lines[0] != HEAD) or (not lines and not HEAD.startswith(content)):
+        if (lines and lines[0] != HEAD) or (not lines and not _may_begin(content)):
             raise DataError(
                 f"{self.path}:1: ledger must be one that this dphmm wrote, got another file"
             )
@@ -244,13 +249,19 @@ class Journal(MemoryBook):
             self._written[standing.line] = len(self._records.get(standing.line, ()))
         elif kind == "key":
             super().use_key(KeyInUse(**facts))
-        elif kind != "adopted":
+        elif kind not in ("adopted", "end"):
             raise ValueError(kind)
 
     def _shorten(self) -> None:
         """Remove what a failed or killed write left behind the last whole line."""
         self._file.truncate(self._size)
         self._file.seek(self._size)
+
+
+def _may_begin(content: bytes) -> bool:
+    """Whether a file without a whole write can be the beginning of a ledger."""
+    whole = HEAD + END
+    return content.startswith(HEAD) or whole.startswith(content)
 
 
 def _facts(line: Line) -> dict[str, Any]:

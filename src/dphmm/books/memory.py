@@ -43,7 +43,12 @@ class MemoryBook:
         return sorted(self._standings)
 
     def records(self, client: str, person: str) -> list[Record]:
-        """Everything that was said about somebody, in order of time."""
+        """Everything that was said about somebody, in order of time.
+
+        Args:
+            client: Whose person it is; empty outside a service.
+            person: Their name.
+        """
         found = (
             record
             for line, said in self._records.items()
@@ -127,7 +132,11 @@ class MemoryBook:
             self._versions[person] = self._versions.get(person, 0) + 1
 
     def adopt(self, standing: Standing) -> None:
-        """Let a line go on under another law, from where the standing says."""
+        """Let a line go on under another law, from where the standing says.
+
+        Args:
+            standing: Where the line stands, under the other law.
+        """
         with self._guard:
             self._stand([standing])
 
@@ -138,6 +147,10 @@ class MemoryBook:
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
         self._key = key
+
+    def __repr__(self) -> str:
+        answers = sum(len(said) for said in self._records.values())
+        return f"{type(self).__name__}({len(self._spent)} people, {answers} answers)"
 
     def latest(self) -> int | None:
         """The last slot that was answered for anybody."""

@@ -87,6 +87,9 @@ class Store:
         """Close all connections."""
         self.database.close()
 
+    def __repr__(self) -> str:
+        return f"Store({self.database.dialect})"
+
     # A book
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
@@ -199,7 +202,11 @@ class Store:
         return person
 
     def adopt(self, standing: Standing) -> None:
-        """Let a line go on under another law, from where the standing says; it is recorded."""
+        """Let a line go on under another law, from where the standing says; it is recorded.
+
+        Args:
+            standing: Where the line stands, under the other law.
+        """
         with self.database.transaction() as transaction:
             person = self._lock(transaction, standing.line)
             before = self._standing(transaction, person, standing.line.query)

@@ -18,7 +18,7 @@ from dphmm.audit import (
     Control,
     Sampler,
     StreamSampler,
-    audit,
+    audit_sampler,
     controls,
     load,
     running_example,
@@ -137,7 +137,7 @@ def _subjects(
 def _audited(subjects: dict[str, Work], share: float) -> Iterator[Audit]:
     for name, (make, draws) in subjects.items():
         try:
-            yield audit(make, name=name, draws=draws, false_alarm=share)
+            yield audit_sampler(make, name=name, draws=draws, false_alarm=share)
         except DphmmError:
             raise
         except Exception as fault:

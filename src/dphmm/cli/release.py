@@ -179,7 +179,7 @@ class _Releasing:
         """The answers to a file, of which nothing is released unless all of it can be."""
         ask = ask_rows(self._scenario, rows, self._client)
         refuse_first(engine.judge(self._book, ask, self._randomness), rows, self._file)
-        yield from self._answer(rows, done)
+        return self._answer(rows, done)
 
     def live(self, rows: Iterator[Row]) -> Iterator[list[list[Any]]]:
         """The answers to rows as they come."""

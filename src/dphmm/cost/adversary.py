@@ -51,9 +51,10 @@ class Knowledge:
     case: str
     """`same`, `I` (knows more than the model), `II` (knows less) or `other`."""
     common: Mask
-    """The states that both hold possible; a guarantee can only be about these."""
+    """The states that both hold possible: somebody is in one of them."""
     epsilon: Loss
-    """The loss of the worst pair of common states: what holds in every case (appendix)."""
+    """The loss of the worst pair of the states that he holds possible, which bounds what he
+    gains about any of them (the appendix counts the common ones only, which is too little)."""
     unprotected: IntArray
     """The states that he holds possible and for which Definition 4.4 fails on his set."""
 
@@ -103,7 +104,7 @@ def guarantee_against(
     common = ours & theirs
     loss: Loss = Fraction(0)
     if common.any():
-        loss = constrained_epsilon(query, body, epsilon, common)
+        loss = constrained_epsilon(query, body, epsilon, theirs)
     if (ours == theirs).all():
         case = "same"
     elif (common == theirs).all():

@@ -83,9 +83,17 @@ class Randomness(ABC):
     keyed: bool = False
     """Whether words depend on the question, so that asking again gives them again."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
-        """Fresh words for an answer with this public context, given by this state."""
+        """Fresh words for an answer with this public context, given by this state.
+
+        Args:
+            context: The moment and the law, which only a key reads.
+            state: The state that is answered for. Secret.
+        """
 
     def many(
         self,
@@ -94,7 +102,14 @@ class Randomness(ABC):
         states: IntArray,
         size: int = FIRST_WORDS,
     ) -> NDArray[np.uint32]:
-        """The first words of many answers, a row each; contexts are (person, *shared)."""
+        """The first words of many answers, a row each; contexts are (person, *shared).
+
+        Args:
+            people: Each answer's own part of the context.
+            shared: The part that all have in common.
+            states: The state that each is answered for. Secret.
+            size: How many words a row has.
+        """
         rows = [
             self.words((person, *shared), state).leading(size)[:size]
             for person, state in zip(people, states.tolist(), strict=True)
@@ -107,6 +122,11 @@ class Randomness(ABC):
         A draw that the row cut short goes on with the words that it has read. With others in
         their place long draws, which are the far ones, would be too rare. What follows is the
         operating system's, unless a source can do as it would have done.
+
+        Args:
+            row: The words that were read.
+            context: See `words`.
+            state: See `words`. Secret.
         """
         return _growing(row.astype("<u4").tobytes(), os.urandom)
 

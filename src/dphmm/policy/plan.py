@@ -20,14 +20,14 @@ from cachetools import LRUCache
 from numpy.typing import ArrayLike
 
 from dphmm import kernels
-from dphmm._types import FloatArray, IntArray, Mask
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
-from dphmm.noise.mechanism import Mechanism, body_for
+from dphmm.noise.mechanism import Mechanism, body_for, lattice_vector
 from dphmm.noise.randomness import encoded
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.repair import RepairMethod, added_edges
@@ -108,10 +108,38 @@ class Protected:
         """Whether only one state is possible, which nothing can hide."""
         return int(self.possible.sum()) == 1
 
+    def price(self, epsilon: Fraction) -> Fraction:
+        """What a release costs: nothing where the answer is known beforehand."""
+        return Fraction(0) if self.is_lone else epsilon
+
+    @cached_property
+    def known_answer(self) -> ObjectArray:
+        """The answer where only one state is possible, whoever asks and wherever they are."""
+        return lattice_vector(self.query.points[int(np.argmax(self.possible))])
+
+    @cached_property
+    def binding(self) -> PolicyGraph:
+        """The edges that later queries of the same step must keep (see `Stream.release_also`).
+
+        A state without an edge is hidden by states that its hull holds; the nearest of them,
+        the lowest of equals, becomes its neighbour, so that the same one hides it every time.
+        """
+        policy, points = self.policy, self.query.points.astype(object)
+        found = []
+        for state in np.flatnonzero(self.possible & ~policy.connected).tolist():
+            others = np.flatnonzero(self.possible)
+            others = others[others != state]
+            apart = points[others] - points[state]
+            near = self.body.lattice_contains(apart)
+            if near.any():
+                distances = (apart[near] ** 2).sum(axis=1)
+                found.append(sorted((state, int(others[near][np.argmin(distances)]))))
+        return policy.with_edges(np.unique(found, axis=0)) if found else policy
+
     def statement(self, epsilon: Fraction, delta: Exact = 0) -> str:
         """What a release at this step does and does not hide, in a sentence."""
         if self.is_lone:
-            return "Only one state is possible; nothing can protect it."
+            return "Only one state is possible, so the answer is public; nothing was drawn."
         text = f"Odds between two linked states change by at most a factor exp({float(epsilon):g})."
         if delta:
             text += (
@@ -153,7 +181,7 @@ class Plan:
         mechanism: "knorm" (the paper's), "laplace" or "isotropic".
         shape: "hull", or "enlarged" for a larger body with a smaller error.
         repair: How an exposed state gets its partner: "min_error", "nearest", "min_area",
-            "optimal", or None for no repair.
+            "optimal", "optimal_volume", or None for no repair.
         full_rank: Whether repair also adds edges until no answer tells states apart for certain.
         partners: The states that repair should use: a state for each, or a graph to choose from.
         delta: Above zero, only the likeliest states are protected, as many as hold 1 - delta of

@@ -6,7 +6,8 @@ exposure is looked at again after every new edge. Which partner is the method's 
 * `nearest` (Algorithm 1): the nearest answer;
 * `min_area` (Algorithm 3): the smallest volume of the hull;
 * `min_error`: the smallest mean squared error, which is what volume was meant to stand for;
-* `optimal`: the smallest mean squared error over all choices of partners together.
+* `optimal`: the smallest mean squared error over all choices of partners together;
+* `optimal_volume`: the smallest volume over all of them, the optimum of section 6.1.
 
 Ties go to the lowest state. With `full_rank` edges are then added by the same rule until
 the span of the hull holds every difference between possible states: without that, some
@@ -38,7 +39,10 @@ from dphmm.policy.sensitivity import sensitivity_hull
 
 __all__ = ["RepairMethod", "added_edges", "protect"]
 
-RepairMethod: TypeAlias = Literal["nearest", "min_area", "min_error", "optimal"]
+RepairMethod: TypeAlias = Literal["nearest", "min_area", "min_error", "optimal", "optimal_volume"]
+
+BY_VOLUME = ("min_area", "optimal_volume")
+"""Methods that want a small hull; the others want a small error."""
 Body: TypeAlias = Callable[[SensitivityHull], SensitivityHull]
 
 MAX_ASSIGNMENTS = 1_000_000
@@ -63,7 +67,8 @@ def protect(
         policy: The graph of states that must look alike, over the states of the query.
         possible: A mask over the states, or the numbers of the possible ones; all are by default.
         method: How an exposed state gets its partner: "min_error", "nearest" (Algorithm 1),
-            "min_area" (Algorithm 3) or "optimal", which takes all choices together.
+            "min_area" (Algorithm 3), or "optimal" and "optimal_volume", which take all choices
+            together.
         full_rank: Whether edges are also added until no two possible states are told apart for
             certain.
         body: A function from a hull to the body that the noise really uses, such as
@@ -137,8 +142,8 @@ def added_edges(
                     f"partners must protect every possible state, got {len(alone)} exposed "
                     f"(the first is state {alone[0]}); add edges for them"
                 )
-        elif method == "optimal":
-            _link_optimally(repair, _checked_partners(repair, partners))
+        elif method in ("optimal", "optimal_volume"):
+            _link_optimally(repair, method, _checked_partners(repair, partners))
         else:
             _link_greedily(repair, method, _checked_partners(repair, partners))
         if full_rank:
@@ -291,12 +296,12 @@ def _best_of_all(repair: _Repair, vectors: ObjectArray, method: RepairMethod) ->
     lengths = (vectors.astype(object) ** 2).sum(axis=1)
     best, record = -1, None
     for number in sorted(range(len(vectors)), key=lambda i: (lengths[i], i)):
-        least = 0 if method == "min_area" else 2 * lengths[number] * repair.query.step**2
+        least = 0 if method in BY_VOLUME else 2 * lengths[number] * repair.query.step**2
         if record is not None and least > record:
             break
         hull = _extended(repair.hull, vectors[number])
         body = hull if repair.body_of is None else repair.body_of(hull)
-        score = body.volume if method == "min_area" else body.mean_squared_error(1)
+        score = body.volume if method in BY_VOLUME else body.mean_squared_error(1)
         if record is None or (score, number) < (record, best):
             best, record = number, score
     return best
@@ -311,26 +316,26 @@ def _best_in_plane(hull: SensitivityHull, vectors: IntArray, method: RepairMetho
         moments = kernels.planar.extended_moments(
             ring.astype(np.float64), vectors.astype(np.float64)
         )
-        scores = moments[:, 0] if method == "min_area" else moments[:, 1] / moments[:, 0]
+        scores = moments[:, 0] if method in BY_VOLUME else moments[:, 1] / moments[:, 0]
         close = np.flatnonzero(scores <= scores.min() * (1 + 1e-9))
     if len(close) == 1:
         return int(close[0])
     settle = kernels.planar.extended_moments.py_func
     whole = settle(ring.astype(object), vectors[close].astype(object))
     exact_scores = [
-        area if method == "min_area" else Fraction(moment, area) for area, moment in whole
+        area if method in BY_VOLUME else Fraction(moment, area) for area, moment in whole
     ]
     return int(close[min(range(len(close)), key=lambda i: (exact_scores[i], close[i]))])
 
 
-def _link_optimally(repair: _Repair, partners: Mapping[int, int]) -> None:
+def _link_optimally(repair: _Repair, method: RepairMethod, partners: Mapping[int, int]) -> None:
     """Branch and bound over one partner for each exposed state that the user gave none."""
     exposed = [int(state) for state in repair.exposed()]
     choices = [_choices(repair, state, partners.get(state)) for state in exposed]
     count = prod(len(choice) for choice in choices)
     if count > MAX_ASSIGNMENTS:
         raise TooLargeError(
-            f"method 'optimal' searches at most {MAX_ASSIGNMENTS} choices of partners, "
+            f"method {method!r} searches at most {MAX_ASSIGNMENTS} choices of partners, "
             f"got {count:.3g} for {len(exposed)} exposed states; use 'min_error'"
         )
     # Whatever is chosen for the states still to come, each at least costs its shortest edge.
@@ -338,17 +343,25 @@ def _link_optimally(repair: _Repair, partners: Mapping[int, int]) -> None:
     for choice in reversed(choices):
         ahead.append(max(ahead[-1], choice[0][0]))
     ahead.reverse()
-    best: tuple[Fraction, list[tuple[int, int]]] | None = None
+    best: tuple[tuple[int, Fraction], list[tuple[int, int]]] | None = None
+
+    def least(depth: int, hull: SensitivityHull, reach: int) -> tuple[int, Fraction]:
+        """What no choice for the states still to come falls below: a hull never shrinks."""
+        if method in BY_VOLUME:
+            return hull.rank, hull.volume
+        return 0, Fraction(2 * max(reach, ahead[depth])) * repair.query.step**2
 
     def search(depth: int, hull: SensitivityHull, edges: list[tuple[int, int]], reach: int) -> None:
         nonlocal best
-        if best is not None and 2 * max(reach, ahead[depth]) * repair.query.step**2 >= best[0]:
+        if best is not None and least(depth, hull, reach) >= best[0]:
             return
         if depth == len(exposed):
             body = hull if repair.body_of is None else repair.body_of(hull)
-            error = body.mean_squared_error(1)
-            if best is None or error < best[0]:
-                best = error, edges
+            score = (0, body.mean_squared_error(1))
+            if method in BY_VOLUME:
+                score = (body.rank, body.volume)
+            if best is None or score < best[0]:
+                best = score, edges
             return
         for length, partner in choices[depth]:
             vector = repair.query.points[partner] - repair.query.points[exposed[depth]]

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ from dphmm.noise.cones import fan_of
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
-from dphmm.release.belief_table import SILENT, BeliefTable
+from dphmm.release.belief_table import SILENT, BeliefTable, read_beliefs, read_times
 from dphmm.release.moment import (
     Line,
     check_client,
@@ -136,7 +136,7 @@ class Batch:
         self.limit = None if limit is None else as_epsilon(limit, "limit")
         self.people = tuple(people)
         self.client = check_client(client)
-        self.began = _times(time, len(people))
+        self.began = read_times(time, len(people))
         self.times = self.began.copy()
         """The slot of everybody's latest step."""
         if isinstance(model, TimeVaryingModel) and len(people) and np.ptp(self.times):
@@ -146,7 +146,7 @@ class Batch:
         self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
         self._charges: list[tuple[int, Charge]] = []
         self._steps = 0
-        beliefs = _beliefs(start, len(people), model.n_states)
+        beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
         self._laws, self._law_of = self._find_laws(law, beliefs)
 
@@ -267,6 +267,14 @@ class Batch:
         for possible, members in self._table.move_sets(model):
             step = self.plan.at(possible)
             speaking = members[answered[members]]
+            if step.is_lone and len(speaking):
+                lattice = lattice.astype(
+                    np.promote_types(lattice.dtype, step.known_answer.dtype), copy=False
+                )
+                lattice[speaking] = step.known_answer
+                nothing = Fraction(0)
+                charges.append(Charge(speaking, nothing, nothing, step.statement(price)))
+                continue
             said = self._draw(step.mechanism(price), step, states, speaking, times)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
@@ -373,23 +381,3 @@ class Batch:
             self._names[person] + ends[time]
             for person, time in zip(people.tolist(), slots, strict=True)
         ]
-
-
-def _times(time: int | Sequence[int] | IntArray | None, people: int) -> IntArray:
-    given = np.asarray(0 if time is None else time)
-    if not np.issubdtype(given.dtype, np.integer) or given.shape not in ((), (people,)):
-        raise ArgumentError(f"time must be a slot of the clock, or one for each of {people} people")
-    return np.array(np.broadcast_to(given, (people,)), dtype=np.int64)
-
-
-def _beliefs(start: Start | IntArray | list[Belief], people: int, n_states: int) -> list[Belief]:
-    """One belief a person; those who start alike share one."""
-    if isinstance(start, list) and all(isinstance(belief, Belief) for belief in start):
-        if len(start) != people:
-            raise ArgumentError(f"start must hold {people} beliefs, one a person, got {len(start)}")
-        return cast("list[Belief]", start)
-    starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
-    if starts.shape == (people,) and np.issubdtype(starts.dtype, np.integer):
-        made = {state: Belief.certain(state, n_states) for state in np.unique(starts).tolist()}
-        return [made[state] for state in starts.tolist()]
-    return [Belief.known(cast("Start", start), n_states)] * people

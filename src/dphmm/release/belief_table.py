@@ -10,19 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from typing import cast
 
 import numpy as np
 
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
-from dphmm.chain.belief import Belief
+from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import MarkovModel
 from dphmm.chain.stochastic import SAFE_PROBABILITY
+from dphmm.errors import ArgumentError
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.release.advance import conditioned
 
-__all__ = ["BeliefTable"]
+__all__ = ["BeliefTable", "read_beliefs", "read_times"]
 
 BLOCK = 128
 """People that one thread moves at a time; its scratch is two such blocks."""
@@ -121,11 +123,11 @@ class BeliefTable:
                 left = list(pool.map(move_block, blocks))
         for person in chain(np.flatnonzero(plainly).tolist(), *left):
             prior = self._before(person).predict(model)
-            posterior, mean = prior, means[person]
-            if noise_of[person] != SILENT:
+            if noise_of[person] == SILENT:
+                posterior, means[person] = prior, prior.mean(self._query.values)
+            else:
                 answer = lattice_vector(lattice[person])
-                posterior, mean = conditioned(prior, noises[noise_of[person]], answer)
-            means[person] = mean
+                posterior, means[person] = conditioned(prior, noises[noise_of[person]], answer)
             self._keep(person, posterior)
         return means
 
@@ -230,3 +232,26 @@ def _moved(
     means = np.empty((lattice.shape[1], people))
     least = kernels.batch.settle(after, logs, values, means)
     return after, least, means
+
+
+def read_times(time: int | Sequence[int] | IntArray | None, people: int) -> IntArray:
+    """The slot of everybody's start."""
+    given = np.asarray(0 if time is None else time)
+    if not np.issubdtype(given.dtype, np.integer) or given.shape not in ((), (people,)):
+        raise ArgumentError(f"time must be a slot of the clock, or one for each of {people} people")
+    return np.array(np.broadcast_to(given, (people,)), dtype=np.int64)
+
+
+def read_beliefs(
+    start: Start | IntArray | list[Belief], people: int, n_states: int
+) -> list[Belief]:
+    """One belief a person; those who start alike share one."""
+    if isinstance(start, list) and all(isinstance(belief, Belief) for belief in start):
+        if len(start) != people:
+            raise ArgumentError(f"start must hold {people} beliefs, one a person, got {len(start)}")
+        return cast("list[Belief]", start)
+    starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
+    if starts.shape == (people,) and np.issubdtype(starts.dtype, np.integer):
+        made = {state: Belief.certain(state, n_states) for state in np.unique(starts).tolist()}
+        return [made[state] for state in starts.tolist()]
+    return [Belief.known(cast("Start", start), n_states)] * people

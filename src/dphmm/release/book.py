@@ -46,16 +46,34 @@ class Book(Protocol):
     """
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
-        """Where some people are now."""
+        """Where some people are now.
+
+        Args:
+            lines: Who, and which question.
+        """
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
-        """The answers after a time that the line's standing does not know of, in order."""
+        """The answers after a slot that the line's standing does not know of, in order.
+
+        Args:
+            line: Whose, and to which question.
+            after: The slot of the standing.
+        """
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
-        """What was said at some times, as far as the book holds it."""
+        """What was said at some slots, as far as the book holds it.
+
+        Args:
+            line: About whom, and to which question.
+            times: The slots.
+        """
 
     def answers(self, line: Line) -> Sequence[Record]:
-        """Everything that was said on a line, in order."""
+        """Everything that was said on a line, in order.
+
+        Args:
+            line: Whose, and to which question.
+        """
 
     def commit(
         self,
@@ -63,13 +81,23 @@ class Book(Protocol):
         standings: Sequence[Standing],
         places: Sequence[Place],
     ) -> None:
-        """Write answers and where their people stand now; a place for each standing."""
+        """Write answers and where their people stand now, all of it or nothing.
+
+        Args:
+            answers: What will be said.
+            standings: Where its people stand then.
+            places: For each standing, where its line was when the answers were drawn.
+        """
 
     def key(self) -> KeyInUse | None:
         """The key that new answers must come from; None before the first answer."""
 
     def use_key(self, key: KeyInUse) -> None:
-        """Write down which key serves from which slot."""
+        """Write down which key serves from which slot.
+
+        Args:
+            key: Its fingerprint and its first slot.
+        """
 
 
 def fingerprint_of(randomness: Randomness | None) -> str | None:

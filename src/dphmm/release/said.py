@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 
 import numpy as np
 
@@ -13,13 +14,14 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
-from dphmm.geometry.exact import as_text
+from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.policy.plan import Protected
 from dphmm.release.moment import Line
 
-__all__ = ["Record", "Release", "Said", "history_of"]
+__all__ = ["Record", "Release", "Said", "history_of", "log_likelihood", "state_costs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class Release:
         answer, estimate = (", ".join(f"{x:.6g}" for x in v) for v in (self.answer, self.estimate))
         return (
             f"time {self.time}: <b>{answer}</b> (estimate {estimate}), epsilon "
-            f"{as_text(self.epsilon)}<br>{self.statement}"
+            f"{as_text(self.epsilon)}<br>{escape(self.statement)}"
         )
 
 
@@ -106,6 +108,17 @@ class Record:
         )
 
 
+def log_likelihood(
+    step: Protected, epsilon: Fraction, lattice: ObjectArray, delta: Exact
+) -> FloatArray:
+    """The log-likelihood of an answer in every state, with delta that of stand-ins."""
+    seen = step.mechanism(epsilon).lattice_log_likelihood(lattice)
+    if delta:
+        outside = np.flatnonzero(~step.possible)
+        seen[outside] = seen[step.query.nearest_states(outside, step.possible)]
+    return seen
+
+
 def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> History:
     """What was said after a time, for accounting: the charges of every step until the last."""
     steps = said[-1].time - time
@@ -115,6 +128,8 @@ def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> 
     made: dict[tuple[bytes, SensitivityHull, Fraction], Charge] = {}
     for one in said:
         place, step = one.time - time - 1, one.step
+        if step.is_lone:
+            continue
         name = (step.query.digest, step.body, one.epsilon)
         if name not in made:
             made[name] = Charge(step.query, step.body, one.epsilon)
@@ -122,3 +137,25 @@ def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> 
         if possible[place] is None:
             possible[place] = step.possible
     return History(model, charges, start=start, possible=possible, time=time)
+
+
+def state_costs(
+    said: Sequence[Said],
+    model: Chain,
+    start: Belief,
+    time: int,
+    seen: Sequence[Belief],
+    width: int,
+    adaptive: bool | None,
+) -> PrivacyStatement:
+    """The statement about what was said after a time; `seen` is the belief of every step."""
+    history = history_of(said, model, start, time)
+    steps = len(history)
+    unseen = model.smooth([None] * steps, start=start, time=time)
+    return privacy_statement(
+        history,
+        width=width,
+        prior=[belief.probabilities for belief in unseen],
+        posterior=[belief.probabilities for belief in seen[:steps]],
+        adaptive=adaptive,
+    )

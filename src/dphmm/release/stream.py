@@ -18,8 +18,8 @@ from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
-from dphmm.cost.statement import PrivacyStatement, privacy_statement
-from dphmm.errors import ArgumentError
+from dphmm.cost.statement import PrivacyStatement
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -29,7 +29,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
 from dphmm.release.advance import conditioned
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes
-from dphmm.release.said import Release, Said, history_of
+from dphmm.release.said import Release, Said, log_likelihood, state_costs
 from dphmm.release.standing import Standing
 
 __all__ = ["Stream"]
@@ -213,7 +213,11 @@ class Stream:
             return self._release(true_state, epsilon, self.time + 1, prior, self.plan)
 
     def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
-        """Answer another query about the present step; the prices add up (Theorem 7.1).
+        """Answer another query about the present step; the prices add up.
+
+        What hides a state from the first query hides it from the others too: the edges that
+        protected the step so far, repaired and implied, bind this query (Theorem 7.1 does not
+        hold without that, see the notes on the paper).
 
         Args:
             true_state: See `release`.
@@ -223,7 +227,8 @@ class Stream:
         with self._lock:
             if self.time == self.began:
                 raise ArgumentError("release_also must follow a step, got none; call release first")
-            plan = self._plan_for(query)
+            expect(query, Query, "query")
+            plan = self._plan_also(query)
             return self._release(true_state, epsilon, self.time, self.posterior, plan)
 
     def repeat(self, lattice: ArrayLike, epsilon: Exact | None = None) -> Release:
@@ -237,10 +242,12 @@ class Stream:
             epsilon: The price that it had, if not the stream's own.
         """
         with self._lock:
-            price = self.epsilon if epsilon is None else as_epsilon(epsilon)
+            # Where only one state was possible the price was 0, and it still is.
+            price = self.epsilon if epsilon in (None, 0, "0") else as_epsilon(epsilon)
             prior = self.posterior.predict(self.model.at(self.time + 1))
             step = self.plan.at(self.plan.to_protect(prior))
-            return self._say(lattice_vector(lattice), price, self.time + 1, prior, step, None)
+            said = lattice_vector(lattice)
+            return self._say(said, step.price(price), self.time + 1, prior, step, None)
 
     def skip(self, steps: int = 1) -> None:
         """Move without a release: nothing is said, nothing is spent, the belief spreads.
@@ -270,7 +277,9 @@ class Stream:
         first, _ = self._said_from
         seen: list[FloatArray | None] = [None] * (self.time - first)
         for said in self.said:
-            likelihood = self._log_likelihood(said.step, said.epsilon, said.lattice)
+            if said.step.is_lone:
+                continue
+            likelihood = log_likelihood(said.step, said.epsilon, said.lattice, self.plan.delta)
             place = said.time - first - 1
             before = seen[place]
             seen[place] = likelihood if before is None else before + likelihood
@@ -286,17 +295,8 @@ class Stream:
             if not self.said:
                 raise ArgumentError("stream must have a release to be stated, got none")
             first, start = self._said_from
-            history = history_of(self.said, self.model, start, first)
-            steps = len(history)
-            unseen = self.model.smooth([None] * steps, start=start, time=first)
-            seen = self.smooth()[:steps]
-            return privacy_statement(
-                history,
-                width=width,
-                prior=[belief.probabilities for belief in unseen],
-                posterior=[belief.probabilities for belief in seen],
-                adaptive=True if self.plan.delta else None,
-            )
+            adaptive = True if self.plan.delta else None
+            return state_costs(self.said, self.model, start, first, self.smooth(), width, adaptive)
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, plan: Plan
@@ -306,14 +306,19 @@ class Stream:
         name = plan.query.name
         if self.ledger.has(time, name) or (time == self.time and name in self._answered):
             raise ArgumentError(f"query must be new at time {time}, got one already answered")
-        self.ledger.check(price)
         step = plan.at(plan.to_protect(prior))
+        price = step.price(price)
+        if price:
+            self.ledger.check(price)
         context: tuple[bytes, ...] = ()
         if self._randomness.keyed:
             moment = moment_bytes(self.client, self.person, time, name)
             context = (moment, self.law)
-        noise = step.mechanism(price)
-        lattice = noise.sample_lattice(state, self._randomness, context, step.possible)
+        if step.is_lone:
+            lattice = step.known_answer
+        else:
+            noise = step.mechanism(price)
+            lattice = noise.sample_lattice(state, self._randomness, context, step.possible)
         entry = Entry(time, name, price, step.constrained(price))
         return self._say(lattice, price, time, prior, step, entry)
 
@@ -351,28 +356,24 @@ class Stream:
     def _conditioned(
         self, prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray
     ) -> tuple[Belief, FloatArray]:
+        if step.is_lone:
+            return prior, prior.mean(step.query.values)
         if not self.plan.delta:
             return conditioned(prior, step.mechanism(price), lattice)
-        posterior = prior.condition(self._log_likelihood(step, price, lattice))
+        posterior = prior.condition(log_likelihood(step, price, lattice, self.plan.delta))
         return posterior, posterior.mean(step.query.values)
 
-    def _log_likelihood(
-        self, step: Protected, epsilon: Fraction, lattice: ObjectArray
-    ) -> FloatArray:
-        """The log-likelihood of an answer in every state, stand-ins included."""
-        seen = step.mechanism(epsilon).lattice_log_likelihood(lattice)
-        if self.plan.delta:
-            outside = np.flatnonzero(~step.possible)
-            seen[outside] = seen[step.query.nearest_states(outside, step.possible)]
-        return seen
-
-    def _plan_for(self, query: Query) -> Plan:
-        if not isinstance(query, Query):
-            raise ArgumentError(f"query must be a Query, got {type(query).__name__}")
-        plan = self._plans.get(query.name)
-        if plan is None or plan.query.digest != query.digest:
-            plan = self._plans[query.name] = self.plan.replace(query=query)
-        return plan
+    def _plan_also(self, query: Query) -> Plan:
+        """The plan of a further query at this step, bound by what protects the step so far."""
+        policy = self.plan.policy
+        if self._answered:
+            if self._step is None or not self.said or self.said[-1].time != self.time:
+                raise ArgumentError("release_also must follow a release of this stream, got none")
+            policy = self._step.binding
+        known = self._plans.get(query.name)
+        if known is None or (known.query, known.policy.digest) != (query, policy.digest):
+            known = self._plans[query.name] = self.plan.replace(query=query, policy=policy)
+        return known
 
     def query_named(self, name: str) -> Query:
         """The question of a name, among those that were asked.

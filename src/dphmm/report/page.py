@@ -17,8 +17,8 @@ from dphmm.policy.plan import Protected
 from dphmm.report.facts import TrackFacts
 from dphmm.report.figures import Drawings, Layer, count_links
 from dphmm.report.private import Truth, private_errors
+from dphmm.report.rendering import render
 from dphmm.report.svg import Curve, curves
-from dphmm.report.templates import render
 from dphmm.scenario.checking import check_steps
 from dphmm.scenario.scenario import Scenario
 
@@ -47,7 +47,10 @@ def scenario_page(
     if person is not None and person not in people:
         raise ArgumentError(f"person must be one of the {len(people)} released people")
     shown = people[person] if person is not None else next(iter(people.values()))
-    drawings = Drawings(scenario, unit or ("m" if scenario._on_earth else ""))
+    on_earth = (
+        scenario.states.plane is not None and scenario.columns == scenario.states.place_columns
+    )
+    drawings = Drawings(scenario, unit or ("m" if on_earth else ""))
     last = shown.track.protected[-1]
     times = _short_times(shown.track.times)
     everybody = list(people.values())

@@ -18,7 +18,7 @@ from dphmm.evaluate.experiments import POLICIES, Task, measured
 from dphmm.evaluate.study import READERS, Fold, ratios
 from dphmm.evaluate.workloads import LEARNED, MOVES, Workload
 from dphmm.report import plots
-from dphmm.report.templates import render
+from dphmm.report.rendering import render
 from dphmm.tables.files import csv_text, write_whole
 
 __all__ = ["Reproduction"]

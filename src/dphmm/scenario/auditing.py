@@ -17,7 +17,7 @@ from dphmm.audit import (
     Finding,
     Sampler,
     Subject,
-    audit,
+    audit_sampler,
     sampler_of,
 )
 from dphmm.audit.sequences import paths_between
@@ -96,6 +96,6 @@ def audit_scenario(scenario: Scenario, draws: int | None) -> Audit:
     share = FALSE_ALARM / len(subjects)
     findings: list[Finding] = []
     for make, rows, where in subjects:
-        result = audit(make, name=scenario.name, draws=rows, false_alarm=share)
+        result = audit_sampler(make, name=scenario.name, draws=rows, false_alarm=share)
         findings += [replace(found, what=where + found.what) for found in result.findings]
     return Audit(scenario.name, scenario.settings.epsilon, size, tuple(findings))

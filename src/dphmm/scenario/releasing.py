@@ -27,7 +27,16 @@ from dphmm.tables.trips import Row, read_trips
 if TYPE_CHECKING:
     from dphmm.scenario.scenario import Scenario
 
-__all__ = ["answer_columns", "answer_rows", "ask_rows", "hold_open", "open_stream", "release_trips"]
+__all__ = [
+    "answer_columns",
+    "answer_rows",
+    "ask_rows",
+    "begin_stream",
+    "hold_open",
+    "open_stream",
+    "refuse_first",
+    "release_trips",
+]
 
 TOGETHER = 4096
 """Rows of a table whose coordinates are looked up together."""
@@ -139,6 +148,32 @@ def hold_open(rows: Iterable[Row], slots: int) -> Iterator[list[Row]]:
     for held in waiting.values():
         if held:
             yield held
+
+
+def begin_stream(
+    scenario: Scenario,
+    client: str,
+    person: str,
+    time: int | None,
+    ledger: Ledger | None,
+    randomness: Randomness | None,
+) -> Stream:
+    """A stream of its own, from the scenario's start."""
+    settings = scenario.settings
+    stream = Stream(
+        scenario.model,
+        scenario.plan,
+        epsilon=settings.epsilon,
+        start=scenario.start,
+        time=settings.clock.first_slot if time is None else time,
+        person=person,
+        client=client,
+        ledger=Ledger(settings.limit) if ledger is None else ledger,
+        randomness=randomness,
+        law=scenario.terms.law,
+    )
+    stream._locate = scenario.state_of
+    return stream
 
 
 def open_stream(

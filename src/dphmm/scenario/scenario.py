@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
-from dphmm.errors import ArgumentError, DataError, ScenarioError
+from dphmm.errors import ArgumentError, ScenarioError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME, Query
 from dphmm.noise.randomness import Randomness
@@ -24,11 +25,10 @@ from dphmm.release.book import Book
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
 from dphmm.scenario.building import build_policy, build_start
-from dphmm.scenario.models import read_model, write_model
-from dphmm.scenario.releasing import open_stream, release_trips
+from dphmm.scenario.files import load_scenario, save_scenario
+from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
 from dphmm.tables.clock import Clock
-from dphmm.tables.files import csv_text, write_whole
 from dphmm.tables.states import States
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class Scenario:
         clock: How times are cut into steps.
         source: Where the model came from, in a sentence.
 
+    >>> from dphmm import MarkovModel
     >>> places = States.on_plane([[0, 0], [3, 0], [0, 4]], labels=("home", "work", "park"))
     >>> walk = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
     >>> town = Scenario(
@@ -198,39 +199,40 @@ class Scenario:
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
-        """The scenario of a TOML file and of the files that it names."""
-        settings = Settings.read(path)
-        folder = Path(path).parent
-        states = States.read(folder / settings.states)
-        learned = read_model(folder / settings.model)
-        edges: tuple[tuple[str, str], ...] = ()
-        if settings.policy.edges is not None:
-            edges = states.read_edges(folder / settings.policy.edges)
-        scenario = cls.from_settings(settings, states, learned.model, learned.source, edges)
-        try:
-            _ = scenario.plan, scenario.start
-        except ScenarioError:
-            raise
-        except (ArgumentError, DataError) as fault:
-            raise ScenarioError(f"{Path(path).name}: {fault}") from None
-        return scenario
+        """The scenario of a TOML file and of the files that it names.
+
+        Args:
+            path: The TOML file.
+        """
+        return load_scenario(cls, path)
 
     def save(self, path: str | Path) -> None:
-        """Write the TOML file and, beside it, the files that it names."""
-        folder = Path(path).parent
-        self.states.write(folder / self.settings.states)
-        write_model(folder / self.settings.model, self.model, self.source)
-        if self.settings.policy.edges is not None:
-            write_whole(folder / self.settings.policy.edges, csv_text([("a", "b"), *self.edges]))
-        write_whole(path, self.settings.to_toml())
+        """Write the TOML file and, beside it, the files that it names.
+
+        Args:
+            path: The TOML file.
+        """
+        save_scenario(self, path)
 
     def __repr__(self) -> str:
         name, price = self.settings.name, as_text(self.settings.epsilon)
         return f"Scenario({name!r}, {len(self.states)} states, epsilon {price})"
 
+    def _repr_html_(self) -> str:
+        limit = self.settings.limit
+        facts = {
+            "policy": self.policy,
+            "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
+            "epsilon": as_text(self.settings.epsilon),
+            "limit": "none" if limit is None else as_text(limit),
+            "model": f"{self.model}: {self.source}",
+        }
+        rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
+        return f"<b>{escape(self.name)}</b><table>{rows}</table>"
+
     @property
     def name(self) -> str:
-        """What ledgers call the scenario."""
+        """What pages and reports call the scenario."""
         return self.settings.name
 
     @property
@@ -280,7 +282,11 @@ class Scenario:
         return build_start(self.settings.start, self.states, self.model)
 
     def state_of(self, place: str | ArrayLike) -> int:
-        """The state with a label, or the one nearest to a finite pair of coordinates."""
+        """The state of a place.
+
+        Args:
+            place: A label, or finite coordinates, which belong to the nearest state.
+        """
         if isinstance(place, str):
             return self.states.state_of(place)
         return int(self.states.nearest(place)[0])
@@ -339,20 +345,7 @@ class Scenario:
             if ledger is not None:
                 raise ArgumentError("ledger must not be given with a book, which has its own")
             return open_stream(self, book, client, person, time, randomness)
-        stream = Stream(
-            self.model,
-            self.plan,
-            epsilon=self.settings.epsilon,
-            start=self.start,
-            time=self.settings.clock.first_slot if time is None else time,
-            person=person,
-            client=client,
-            ledger=Ledger(self.settings.limit) if ledger is None else ledger,
-            randomness=randomness,
-            law=self.terms.law,
-        )
-        stream._locate = self.state_of
-        return stream
+        return begin_stream(self, client, person, time, ledger, randomness)
 
     def release(
         self,
@@ -389,23 +382,18 @@ class Scenario:
         return audit_scenario(self, draws)
 
     def in_places(self, answers: ArrayLike) -> np.ndarray[Any, Any]:
-        """Answers as people read them: metres on the plane become latitude and longitude."""
-        values = np.atleast_2d(np.asarray(answers, dtype=np.float64))
-        if not self._on_earth:
-            return values
-        assert self.states.plane is not None
-        degrees = self.states.plane.to_degrees(values[:, 0], values[:, 1])
-        return np.stack(degrees, axis=-1).round(7)
+        """Answers as people read them: metres on the plane become latitude and longitude.
+
+        Args:
+            answers: A row an answer, in the units of the query.
+        """
+        return self.states.in_degrees(self.columns, answers)
 
     def on_lattice(self, places: ArrayLike) -> np.ndarray[Any, Any]:
-        """The lattice points of answers as people read them, the reverse of `in_places`."""
-        values = np.atleast_2d(np.asarray(places, dtype=np.float64))
-        if self._on_earth:
-            assert self.states.plane is not None
-            values = np.stack(self.states.plane.to_plane(values[:, 0], values[:, 1]), axis=-1)
-        steps = np.rint(values / float(self.settings.step))
-        return np.array([[int(number) for number in row] for row in steps])
+        """The lattice points of answers as people read them, the reverse of `in_places`.
 
-    @property
-    def _on_earth(self) -> bool:
-        return self.states.plane is not None and self.columns == self.states.place_columns
+        Args:
+            places: A row an answer, as people read it.
+        """
+        steps = np.rint(self.states.in_metres(self.columns, places) / float(self.settings.step))
+        return np.array([[int(number) for number in row] for row in steps])

@@ -23,22 +23,27 @@ from dphmm.tables.files import read_text
 
 __all__ = ["Policy", "Settings"]
 
-REPAIRS = ("nearest", "min_area", "min_error", "optimal", "none")
+REPAIRS = ("nearest", "min_area", "min_error", "optimal", "optimal_volume", "none")
 Number: TypeAlias = int | Decimal | str
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Which states must look alike: every part that is given adds its edges."""
+    """Which states must look alike: every part that is given adds its edges.
+
+    Args:
+        complete: Whether everybody must look like everybody.
+        category: The column of the states whose equal values must look alike.
+        distance: The radius, in the units of the query, within which states must look alike.
+        one_step: Whether states that one state can reach in one step must look alike.
+        edges: A CSV file of two labels a row.
+    """
 
     complete: bool = False
     category: str | None = None
-    """The column of the states whose equal values must look alike."""
     distance: Fraction | None = None
-    """The radius, in the units of the query, within which states must look alike."""
     one_step: bool = False
     edges: str | None = None
-    """A CSV file of two labels a row."""
 
     def __post_init__(self) -> None:
         if self.distance is not None:

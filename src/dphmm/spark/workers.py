@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import pickle
 import zlib
@@ -74,6 +75,8 @@ class Setup:
             carried = isinstance(self.public, bytes)
             content = zlib.decompress(self.public) if carried else self.public.value
             _loaded[self.digest] = pickle.loads(content)
+            # What is loaded by now stays; the collector need not look through it again.
+            gc.freeze()
         return _loaded[self.digest]
 
     def randomness(self) -> KeyedRandomness:

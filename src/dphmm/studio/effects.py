@@ -24,8 +24,7 @@ from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.report.figures import outline
 from dphmm.scenario import Scenario
-from dphmm.scenario.building import category_of
-from dphmm.studio.examples import category_column
+from dphmm.studio.examples import categories_of
 from dphmm.studio.requests import DrawnPolicy, Effects, Moment
 
 __all__ = ["Situation", "exact_number", "make_policy", "pairs_of"]
@@ -195,9 +194,7 @@ def _base(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
     if drawn.base == "complete":
         return PolicyGraph.complete(n_states)
     if drawn.base == "categories":
-        column = category_column(scenario)
-        own = ("state",) * n_states if column is None else category_of(scenario.states, column)
-        return PolicyGraph.by_category(own if drawn.categories is None else drawn.categories)
+        return PolicyGraph.by_category(drawn.categories or categories_of(scenario))
     if drawn.base == "distance":
         # Beyond this the graph is complete, and a million pairs need not be listed to say so.
         farthest = sum(int(side) ** 2 for side in np.ptp(query.points, axis=0)) * query.step**2

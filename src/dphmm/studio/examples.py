@@ -21,7 +21,7 @@ from dphmm.studio.requests import MAX_STATES, MAX_TEXT, Open
 from dphmm.tables.datasets.city import synthetic_city
 from dphmm.tables.geo import Grid, LocalPlane
 
-__all__ = ["Drawing", "Shown", "category_column", "draw", "open_example"]
+__all__ = ["Drawing", "Shown", "categories_of", "category_column", "draw", "open_example"]
 
 SHOWN_MOVES = 2_000
 """A model with more moves than this is too dense to draw as arrows."""
@@ -71,13 +71,8 @@ class Shown(NamedTuple):
     def describe(self) -> dict[str, Any]:
         """What the page needs to draw the scenario."""
         scenario, drawing = self
-        column = category_column(scenario)
-        categories = (
-            ["state"] * len(scenario.states)
-            if column is None
-            else category_of(scenario.states, column)
-        )
-        names = list(dict.fromkeys(str(name)[:MAX_TEXT] for name in categories))
+        categories = [name[:MAX_TEXT] for name in categories_of(scenario)]
+        names = list(dict.fromkeys(categories))
         number = {name: i for i, name in enumerate(names)}
         moves = scenario.model.at(1).transition.tocoo()
         few = moves.nnz <= SHOWN_MOVES
@@ -91,7 +86,7 @@ class Shown(NamedTuple):
             "axes": list(drawing.axes),
             "labels": [label[:MAX_TEXT] for label in scenario.labels],
             "category_names": names,
-            "categories": [number[str(name)[:MAX_TEXT]] for name in categories],
+            "categories": [number[name] for name in categories],
             "places": None if places is None else places.round(6).ravel().tolist(),
             "cell": drawing.cell,
             "answers_are_places": places is not None
@@ -115,6 +110,14 @@ class Shown(NamedTuple):
 def category_column(scenario: Scenario) -> str | None:
     """The column whose values colour the states: the policy's own, or the first of texts."""
     return scenario.settings.policy.category or next(iter(scenario.states.texts), None)
+
+
+def categories_of(scenario: Scenario) -> list[str]:
+    """The value of that column in each state; without one all are alike."""
+    column = category_column(scenario)
+    if column is None:
+        return ["state"] * len(scenario.states)
+    return [str(value) for value in category_of(scenario.states, column)]
 
 
 def draw(scenario: Scenario) -> Shown:

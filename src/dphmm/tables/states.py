@@ -27,12 +27,18 @@ _FARTHEST = 1e6
 """Coordinates are cut at so many times the spread of the states, where distances still differ."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class States:
     """What is known of every state: its label, its numbers, its texts; all of it public.
 
     The number columns are coordinates (x and y, latitude and longitude, or anything else a
     query may ask for); the text columns are categories.
+
+    Args:
+        labels: What each state is called, all different.
+        numbers: Columns of numbers, by name.
+        texts: Columns of texts, by name.
+        source: What messages call the table, usually the name of its file.
 
     >>> states = States(("cafe", "school"), {"x": np.array([0.0, 3.0]), "y": np.array([0.0, 4.0])})
     >>> states.state_of("school"), states.nearest([[2.9, 1e6]]).tolist()
@@ -40,10 +46,9 @@ class States:
     """
 
     labels: tuple[str, ...]
-    numbers: Mapping[str, FloatArray] = field(repr=False)
-    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    source: str = field(default="states", repr=False)
-    """What messages call the table, usually the name of its file."""
+    numbers: Mapping[str, FloatArray]
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source: str = "states"
 
     def __post_init__(self) -> None:
         if not self.labels:
@@ -62,7 +67,10 @@ class States:
 
     @classmethod
     def at(cls, values: ArrayLike) -> States:
-        """States known by their coordinates alone: x, y, z and so on, one row a state.
+        """States known by their coordinates alone: x, y, z and so on.
+
+        Args:
+            values: One row of coordinates a state.
 
         >>> States.at([[0, 0], [3, 4]]).place_columns, tuple(States.at([1, 2, 3]).numbers)
         (('x', 'y'), ('x',))
@@ -86,7 +94,13 @@ class States:
         categories: Iterable[str] | None = None,
         labels: Iterable[str] | None = None,
     ) -> States:
-        """States at places x, y, such as the centres of a grid's cells."""
+        """States at places x, y, such as the centres of a grid's cells.
+
+        Args:
+            centers: A row x, y a state.
+            categories: The column `category`, if there is to be one.
+            labels: What each state is called; its number by default.
+        """
         places = np.asarray(centers, dtype=np.float64)
         names = map(str, range(len(places))) if labels is None else labels
         texts = {} if categories is None else {"category": tuple(categories)}
@@ -94,7 +108,11 @@ class States:
 
     @classmethod
     def read(cls, path: str | Path) -> States:
-        """The states of a CSV file with a header; a column of numbers is one everywhere."""
+        """The states of a CSV file with a header; a column of numbers is one everywhere.
+
+        Args:
+            path: The file.
+        """
         name = Path(path).name
         text = read_text(path)
         first = text.partition("\n")[0]
@@ -135,7 +153,11 @@ class States:
         return cls(tuple(labels), numbers, texts, name)
 
     def read_edges(self, path: str | Path) -> tuple[tuple[str, str], ...]:
-        """The pairs of labels of a CSV file with a header of two columns."""
+        """The pairs of labels of a CSV file with a header of two columns.
+
+        Args:
+            path: The file.
+        """
         name = Path(path).name
         rows = list(csv.reader(io.StringIO(read_text(path))))
         edges = []
@@ -149,10 +171,18 @@ class States:
         return tuple(edges)
 
     def write(self, path: str | Path) -> None:
-        """The table as a CSV file that `read` reads back."""
+        """The table as a CSV file that `read` reads back.
+
+        Args:
+            path: The file.
+        """
         values = [[repr(float(value)) for value in column] for column in self.numbers.values()]
         rows = zip(self.labels, *values, *self.texts.values(), strict=True)
         write_whole(path, csv_text([("label", *self.numbers, *self.texts), *rows]))
+
+    def __repr__(self) -> str:
+        columns = ", ".join((*self.numbers, *self.texts))
+        return f"States({len(self.labels)} states, columns {columns})"
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -171,7 +201,11 @@ class States:
         return LocalPlane.around(*(self.numbers[name] for name in _ON_EARTH))
 
     def values(self, columns: Sequence[str]) -> FloatArray:
-        """One row a state of some columns; latitude and longitude are metres on the plane."""
+        """One row a state of some columns; latitude and longitude are metres on the plane.
+
+        Args:
+            columns: The names of columns of numbers.
+        """
         for name in columns:
             if name not in self.numbers:
                 raise ArgumentError(
@@ -181,12 +215,40 @@ class States:
             return np.stack(self.plane.to_plane(*(self.numbers[n] for n in _ON_EARTH)), axis=-1)
         return np.stack([self.numbers[name] for name in columns], axis=-1)
 
+    def in_degrees(self, columns: Sequence[str], values: ArrayLike) -> FloatArray:
+        """Rows of `values` as people read them: metres on the plane become degrees.
+
+        Args:
+            columns: What the rows are about; only places on Earth are changed.
+            values: The rows.
+        """
+        rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        if self.plane is None or tuple(columns) != _ON_EARTH:
+            return rows
+        return np.stack(self.plane.to_degrees(rows[:, 0], rows[:, 1]), axis=-1).round(7)
+
+    def in_metres(self, columns: Sequence[str], places: ArrayLike) -> FloatArray:
+        """Rows as people read them as rows of `values`, the reverse of `in_degrees`.
+
+        Args:
+            columns: What the rows are about; only places on Earth are changed.
+            places: The rows.
+        """
+        rows = np.atleast_2d(np.asarray(places, dtype=np.float64))
+        if self.plane is None or tuple(columns) != _ON_EARTH:
+            return rows
+        return np.stack(self.plane.to_plane(rows[:, 0], rows[:, 1]), axis=-1)
+
     @cached_property
     def _numbers_of(self) -> dict[str, int]:
         return {label: state for state, label in enumerate(self.labels)}
 
     def state_of(self, label: str) -> int:
-        """The state with a label; the message about an unknown one does not repeat it."""
+        """The state with a label; the message about an unknown one does not repeat it.
+
+        Args:
+            label: What the state is called.
+        """
         state = self._numbers_of.get(label)
         if state is None:
             raise DataError(f"state must be a label of {self.source}")
@@ -197,7 +259,11 @@ class States:
         return KDTree(self.values(self.place_columns))
 
     def nearest(self, places: ArrayLike) -> IntArray:
-        """For each place, in the order of `place_columns`, the nearest state; any finite one."""
+        """For each place the nearest state; any finite place has one.
+
+        Args:
+            places: A row a place, in the order of `place_columns`.
+        """
         if not self.place_columns:
             raise ArgumentError("states must have x and y or latitude and longitude for places")
         points = np.asarray(places, dtype=np.float64).reshape(-1, 2)

@@ -8,12 +8,15 @@ from dphmm.tables.datasets.geolife import load_geolife
 from dphmm.tables.datasets.gowalla import load_gowalla
 from dphmm.tables.datasets.reading import BadRow, Loaded, LoadReport, Progress
 from dphmm.tables.datasets.tracks import Trip, cut_trips, resample, split_trips, to_states
+from dphmm.tables.geo import Grid, LocalPlane
 
 __all__ = [
     "BadRow",
     "City",
+    "Grid",
     "LoadReport",
     "Loaded",
+    "LocalPlane",
     "Progress",
     "Trip",
     "cut_trips",

@@ -1,0 +1,46 @@
+"""The files of a scenario, read and written together: TOML, states, model, edges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dphmm.errors import ArgumentError, DataError, ScenarioError
+from dphmm.scenario.models import read_model, write_model
+from dphmm.scenario.settings import Settings
+from dphmm.tables.files import csv_text, write_whole
+from dphmm.tables.states import States
+
+if TYPE_CHECKING:
+    from dphmm.scenario.scenario import Scenario
+
+__all__ = ["load_scenario", "save_scenario"]
+
+
+def load_scenario(cls: type[Scenario], path: str | Path) -> Scenario:
+    """See `Scenario.load`; a policy or start that cannot be built is an error here."""
+    settings = Settings.read(path)
+    folder = Path(path).parent
+    states = States.read(folder / settings.states)
+    learned = read_model(folder / settings.model)
+    edges: tuple[tuple[str, str], ...] = ()
+    if settings.policy.edges is not None:
+        edges = states.read_edges(folder / settings.policy.edges)
+    scenario = cls.from_settings(settings, states, learned.model, learned.source, edges)
+    try:
+        _ = scenario.plan, scenario.start
+    except ScenarioError:
+        raise
+    except (ArgumentError, DataError) as fault:
+        raise ScenarioError(f"{Path(path).name}: {fault}") from None
+    return scenario
+
+
+def save_scenario(scenario: Scenario, path: str | Path) -> None:
+    """See `Scenario.save`."""
+    folder, settings = Path(path).parent, scenario.settings
+    scenario.states.write(folder / settings.states)
+    write_model(folder / settings.model, scenario.model, scenario.source)
+    if settings.policy.edges is not None:
+        write_whole(folder / settings.policy.edges, csv_text([("a", "b"), *scenario.edges]))
+    write_whole(path, settings.to_toml())
