@@ -13,15 +13,27 @@ from math import ceil, exp, inf, log
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.audit.events import Cells, Event
 from dphmm.audit.sampler import Answers, Checked, Sampler, drawn
 
-__all__ = ["Finding", "Test", "bound", "check_lattice", "check_law", "check_ratio", "check_repeats"]
+__all__ = [
+    "Finding",
+    "Kind",
+    "Test",
+    "bound",
+    "check_lattice",
+    "check_law",
+    "check_ratio",
+    "check_repeats",
+]
 
-Test: TypeAlias = Literal["ratio", "law", "lattice", "fine bits", "repeats"]
+Kind: TypeAlias = Literal["atoms", "residues", "tails", "half-spaces", "cones", "runs"]
+"""The events that are searched for."""
+
+Test: TypeAlias = Literal["ratio", "law", "lattice", "fine bits", "repeats", Kind]
 
 PAIRS = 1000
 """Pairs of answers from which the chance of a coincidence is bounded; also the most compared."""
@@ -48,6 +60,8 @@ class Finding:
     detail: str
     miss: float | None = None
     """The chance to miss a mechanism that spends a tenth more than it claims, if computed."""
+    leak: float | None = None
+    """The smallest excess probability that a searched event would almost surely have shown."""
 
 
 def lower(hits: int, draws: int, level: float) -> float:
@@ -93,16 +107,27 @@ def ratio_miss(share: float, other: float, draws: int, level: float, limit: floa
 def _alarms(
     share: float, other: float, draws: int, level: float, limit: float, tail: float
 ) -> bool:
-    hits = int(stats.binom.ppf(tail, draws, share))
-    hits_of_other = int(stats.binom.isf(tail, draws, other))
+    hits = binomial_quantile(tail, draws, share)
+    hits_of_other = draws - binomial_quantile(tail, draws, 1 - other)
     return bound(hits, hits_of_other, draws, level) > limit
+
+
+def binomial_quantile(chance: float, draws: int, share: float) -> int:
+    """The smallest number of hits up to which there are no more with at least this chance."""
+    if share <= 0 or share >= 1:
+        return 0 if share <= 0 else draws
+    # Newton on floats ends within one of the integer.
+    hits = max(0, ceil(float(special.bdtrik(chance, draws, share))) - 1)
+    while special.bdtr(hits, draws, share) < chance:
+        hits += 1
+    return hits
 
 
 def law_miss(claimed: FloatArray, true: FloatArray, draws: int, level: float) -> float:
     """The chance that chi-square takes one law for another, by the noncentral distribution."""
     freedom = len(claimed) - 1
     distance = draws * float(((true - claimed) ** 2 / claimed).sum())
-    missed = stats.ncx2.cdf(stats.chi2.isf(level, freedom), freedom, distance)
+    missed = special.chndtr(special.chdtri(freedom, level), freedom, distance)
     return max(LEAST_MISS, float(missed))
 
 
@@ -120,7 +145,7 @@ def check_ratio(
         int(event.holds(answers[state]).sum()) for state in (event.state, event.other)
     )
     found = bound(hits, hits_of_other, len(answers[event.state]), level)
-    epsilon = float(claim.epsilon)
+    epsilon = float(claim.limit(event.state, event.other))
     said = "nothing certified" if found == -inf else f"at least epsilon {found:.4f}"
     detail = f"{hits} and {hits_of_other} times: {said}, claimed {epsilon:g}"
     return Finding(test, event.what, found > epsilon, level, detail, miss)
@@ -151,7 +176,7 @@ def _law(
 ) -> Finding:
     expected = counts.sum() * probabilities
     distance = float(((counts - expected) ** 2 / expected).sum())
-    chance = float(stats.chi2.sf(distance, len(counts) - 1))
+    chance = float(special.chdtrc(len(counts) - 1, distance))
     detail = f"chi-square {distance:.1f} on {len(counts)} cells, p = {chance:.2g}"
     what = f"probabilities of answers given {state}"
     return Finding("law", what, chance < level, level, detail, miss)

@@ -1,25 +1,36 @@
-"""Four broken mechanisms that an audit must catch before it may speak about a real one."""
+"""Nine broken mechanisms that an audit must catch before it may speak about a real one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from math import ceil, exp
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dphmm._types import FloatArray, IntArray
+from dphmm._types import IntArray
+from dphmm.audit.broken import (
+    PRINTED,
+    REACH,
+    ArcLength,
+    CutOff,
+    Floats,
+    FreeSecondAnswer,
+    Parity,
+    Printing,
+    RepeatingDays,
+    Replayed,
+)
+from dphmm.audit.certify import certify_miss
 from dphmm.audit.checks import LEAST_MISS, Finding, Test, law_miss, lower, ratio_miss
 from dphmm.audit.events import Cells, Cones, fine_events
-from dphmm.audit.running import DRAWS, FALSE_ALARM, OFF, PILOT, Audit, audit_sampler
-from dphmm.audit.sampler import Answers, MechanismSampler, Sampler, checked
+from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, OFF, PILOT, Audit, audit_sampler
+from dphmm.audit.sampler import MechanismSampler, Sampler, checked
+from dphmm.audit.sequences import BatchSampler, running_sequence
 from dphmm.geometry.query import Query
-from dphmm.noise.cones import Fan, fan_of
 from dphmm.noise.mechanism import Mechanism, body_for
-from dphmm.noise.randomness import FIRST_WORDS, WORD, SecureRandomness, SeededRandomness
-from dphmm.noise.reference import reference_knorm
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -65,77 +76,48 @@ def sampler_of(subject: Subject) -> Callable[[], Sampler]:
     )
 
 
-class ArcLength(MechanismSampler):
-    """Chooses a side of the hull by its length instead of by its cone."""
-
-    @property
-    def lengths(self) -> FloatArray:
-        """The length of each side, in the order of the cones."""
-        corners = self.body.lattice_vertices.astype(np.float64)[self.body.body.simplices]
-        return np.asarray(np.linalg.norm(corners[:, 1] - corners[:, 0], axis=1))
-
-    def sample(self, state: int, size: int) -> Answers:
-        """Lattice answers from a fan with lengths, in millionths, in place of volumes."""
-        fan = Fan(self.body, fan_of(self.body).cones)
-        fan.__dict__["_edges"] = np.cumsum(np.rint(1e6 * self.lengths)).astype(np.int64).tolist()
-        names = [b""] * size
-        states = np.full(size, state)
-        source = SecureRandomness()
-        return self.points[state] + fan.draw_many(self.claimed, source, names, (), states)
+Maker = Callable[[], Sampler]
 
 
-class Floats(MechanismSampler):
-    """Draws with floating-point numbers, as the paper describes the mechanism."""
-
-    def sample(self, state: int, size: int) -> Answers:
-        """Float answers."""
-        rng = np.random.default_rng()
-        mechanism = self.mechanism
-        return reference_knorm(
-            mechanism.query, mechanism.body, mechanism.epsilon, state, rng=rng, size=size
-        )
-
-
-class Replayed(SeededRandomness):
-    """A generator with a fixed seed, read in long pieces."""
-
-    def many(
-        self,
-        people: Sequence[bytes],
-        shared: tuple[bytes, ...],
-        states: IntArray,
-        size: int = FIRST_WORDS,
-    ) -> NDArray[np.uint32]:
-        """The generator's next words, from one call."""
-        data = self._rng.bytes(WORD * size * len(states))
-        return np.frombuffer(data, dtype="<u4").reshape(len(states), size)
-
-
-def _off(subject: Subject) -> Sampler:
+def _off(subject: Subject) -> Maker:
     mechanism = replace(subject.mechanism, epsilon=subject.claimed * OFF)
-    return MechanismSampler(mechanism, subject.edges, subject.claimed)
+    return lambda: MechanismSampler(mechanism, subject.edges, subject.claimed)
 
 
-def _arc_length(subject: Subject) -> Sampler:
-    return ArcLength(subject.mechanism, subject.edges, subject.claimed)
+def _seeded(subject: Subject) -> Maker:
+    return lambda: MechanismSampler(
+        subject.mechanism,
+        subject.edges,
+        subject.claimed,
+        Replayed(np.random.default_rng(0)),
+    )
 
 
-def _floats(subject: Subject) -> Sampler:
-    return Floats(subject.mechanism, subject.edges, subject.claimed)
+def _broken(kind: type[MechanismSampler]) -> Callable[[Subject], Maker]:
+    return lambda subject: lambda: kind(subject.mechanism, subject.edges, subject.claimed)
 
 
-def _seeded(subject: Subject) -> Sampler:
-    source = Replayed(np.random.default_rng(0))
-    return MechanismSampler(subject.mechanism, subject.edges, subject.claimed, source)
+def _sequence(kind: type[BatchSampler], **options: Any) -> Callable[[Subject], Maker]:
+    return lambda subject: running_sequence(kind, **options)
 
 
-CONTROLS: dict[str, tuple[Test, Callable[[Subject], Sampler]]] = {
+CONTROLS: dict[str, tuple[Test, Callable[[Subject], Maker]]] = {
     "spends a tenth more": ("ratio", _off),
-    "sides by arc length": ("law", _arc_length),
-    "floating point": ("fine bits", _floats),
+    "sides by arc length": ("law", _broken(ArcLength)),
+    "floating point": ("fine bits", _broken(Floats)),
     "seeded": ("repeats", _seeded),
+    "prints the state, 1%": ("atoms", _broken(Printing)),
+    "parity names the state": ("residues", _broken(Parity)),
+    "tail cut off": ("tails", _broken(CutOff)),
+    "noise repeats between days": ("runs", _sequence(RepeatingDays, days=(1, 1), asks=1)),
+    "second answer is free": ("cones", _sequence(FreeSecondAnswer, days=(1,), asks=2)),
 }
 """What is wrong with each control, and the test that must see it."""
+
+SEQUENCES = ("noise repeats between days", "second answer is free")
+
+SEQUENCE_SHARE = 8
+"""Streams take longer: a row of theirs is drawn for so many of single answers."""
 
 
 @dataclass(frozen=True)
@@ -162,15 +144,15 @@ class Control:
 
 
 def controls(*, draws: int = DRAWS, false_alarm: float = FALSE_ALARM) -> list[Control]:
-    """The four controls on the running example, each audited like any other mechanism."""
+    """The controls on one edge of the running example, each audited like any other mechanism."""
     subject = running_example()
+    subject = replace(subject, edges=subject.edges[:1])
     found = []
     for name, (test, make) in CONTROLS.items():
-        result = audit_sampler(
-            partial(make, subject), name=name, draws=draws, false_alarm=false_alarm
-        )
+        size = max(LEAST_DRAWS, draws // SEQUENCE_SHARE) if name in SEQUENCES else draws
+        result = audit_sampler(make(subject), name=name, draws=size, false_alarm=false_alarm)
         levels = [finding.level for finding in result.findings if finding.test == test]
-        miss = _miss(name, subject, result, draws, levels[0]) if levels else 1.0
+        miss = _miss(name, subject, result, size, levels[0]) if levels else 1.0
         found.append(Control(name, test, result, miss))
     return found
 
@@ -178,7 +160,8 @@ def controls(*, draws: int = DRAWS, false_alarm: float = FALSE_ALARM) -> list[Co
 def _miss(name: str, subject: Subject, result: Audit, draws: int, level: float) -> float:
     """The chance to miss a control, from its own law."""
     epsilon = float(subject.claimed)
-    cones = Cones(subject.mechanism.body)
+    mechanism = subject.mechanism
+    cones = Cones(mechanism.body)
     if name == "spends a tenth more":
         return min(f.miss for f in result.findings if f.test == "ratio" and f.miss is not None)
     if name == "sides by arc length":
@@ -186,20 +169,58 @@ def _miss(name: str, subject: Subject, result: Audit, draws: int, level: float) 
         assert cells is not None
         # A rejected draw chooses its side anew: masses are lengths times acceptance rates.
         volumes = np.array([cone.volume for cone in cones.fan.cones], dtype=np.float64)
-        sampler = ArcLength(subject.mechanism, subject.edges, subject.claimed)
+        sampler = ArcLength(mechanism, subject.edges, subject.claimed)
         shares = sampler.lengths * cones.fan.masses(epsilon) / volumes
         return law_miss(
             cells.probabilities, cells.under(epsilon, shares / shares.sum()), draws, level
         )
     if name == "floating point":
         return _fine_miss(subject, draws, level)
-    # The same seed gives the same answers, always.
-    return 0.0
+    if name == "seeded":
+        # The same seed gives the same answers, always.
+        return 0.0
+    share, other = _shares(name, subject)
+    return certify_miss(share, other, draws // 2, level, epsilon)
+
+
+def _shares(name: str, subject: Subject) -> tuple[float, float]:
+    """The probabilities of an event that shows what is wrong, for the two states of the edge.
+
+    The search may find a better one. That it finds a worse one is much less likely than that
+    this one is not certified: both halves have the same number of draws, and here it need not
+    be significant but only the best.
+    """
+    mechanism = subject.mechanism
+    epsilon = float(subject.claimed)
+    point = exp(-mechanism.log_normalizer)
+    state, other = (mechanism.query.points[s] for s in subject.edges[0])
+    if name == "prints the state, 1%":
+        rest = (1 - PRINTED) * point
+        norm = float(mechanism.body.lattice_norm(state - other))
+        return PRINTED + rest, rest * exp(-epsilon * norm)
+    if name == "parity names the state":
+        return 1.0, 0.0
+    if name == "tail cut off":
+        # Beyond the reach of one state and not of the other.
+        near = np.abs(mechanism.body.lattice_vertices).max(axis=0) * ceil(REACH / epsilon)
+        box = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in near)), axis=-1)
+        noise = box.reshape(-1, len(near))
+        norms = mechanism.body.lattice_norms(noise) * epsilon
+        beyond = mechanism.body.lattice_norms(noise + state - other) * epsilon > REACH
+        held = np.exp(-norms) * (norms <= REACH)
+        # The thresholds that are tried may miss the reach by a few shares of the answers.
+        return float(held[beyond].sum() / held.sum()) / 2, 0.0
+    if name == "second answer is free":
+        cones = Cones(mechanism.body)
+        share = float(cones.fan.masses(epsilon)[cones.facing(state - other)].sum())
+        return share**2, share**2 * exp(-2 * epsilon)
+    # Two independent answers are equal no more often than one is the likeliest.
+    return 1.0, point
 
 
 def _fine_miss(subject: Subject, draws: int, level: float) -> float:
     """From a pilot: how often floats show fine bits is not known in closed form."""
-    sampler = _floats(subject)
+    sampler = Floats(subject.mechanism, subject.edges, subject.claimed)
     claim = checked(sampler)
     misses = [1.0]
     for event in fine_events(claim, claim.edges):

@@ -204,7 +204,7 @@ def chosen_edges(claim: Checked) -> IntArray:
     """The edges to audit: different differences first, those of the largest claimed loss first."""
     vectors = claim.points[claim.edges[:, 0]] - claim.points[claim.edges[:, 1]]
     norms = np.ones(len(vectors))
-    if claim.body is not None:
+    if claim.body is not None and claim.moments == 1:
         norms = claim.body.lattice_norms(vectors)
     _, first = np.unique(vectors, axis=0, return_index=True)
     fresh = np.zeros(len(vectors), dtype=bool)
@@ -216,7 +216,7 @@ def chosen_edges(claim: Checked) -> IntArray:
 def ratio_events(claim: Checked, edges: IntArray) -> list[Event]:
     """For both directions of each edge the events where the claimed ratio is largest."""
     ordered = [(int(a), int(b)) for pair in edges for a, b in (pair, pair[::-1])]
-    if claim.body is None:
+    if claim.body is None or claim.moments > 1:
         return [event for a, b in ordered for event in _half_spaces(claim.points, a, b)]
     cones = Cones(claim.body)
     return [_cone_event(claim, cones, a, b) for a, b in ordered]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray
+from dphmm._types import FloatArray, IntArray
+from dphmm.audit.certify import check_searched
 from dphmm.audit.checks import (
     Finding,
     check_lattice,
@@ -29,13 +32,23 @@ from dphmm.audit.events import (
     fine_events,
     ratio_events,
 )
-from dphmm.audit.sampler import Answers, Checked, Sampler, checked, drawn
+from dphmm.audit.sampler import (
+    Answers,
+    Checked,
+    GivenSampler,
+    Sampler,
+    checked,
+    drawn,
+    maker_of,
+)
+from dphmm.audit.search import search_events
 from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import Exact
 
 __all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit_sampler"]
 
-DRAWS = 200_000
-"""Draws a state, enough to see a tenth too much epsilon almost surely."""
+DRAWS = 300_000
+"""Draws a state, enough to see a leak of one percent into the likeliest answer almost surely."""
 
 FALSE_ALARM = 1e-4
 """The chance that any test of any audited mechanism accuses it wrongly."""
@@ -44,6 +57,8 @@ OFF = Fraction(11, 10)
 """The smallest fault that power is computed for: a tenth more epsilon than was claimed."""
 
 PILOT = 20_000
+
+LEAST_DRAWS = 1000
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,11 @@ class Audit:
         known = [finding.miss for finding in self.findings if finding.miss is not None]
         return min(known, default=None)
 
+    @property
+    def leaks(self) -> dict[str, float]:
+        """For each kind of searched event the smallest leak that would have been seen."""
+        return {found.test: found.leak for found in self.findings if found.leak is not None}
+
     def text(self) -> str:
         """The result in a line, and one for each violation."""
         if self.violations:
@@ -78,40 +98,23 @@ class Audit:
             return "\n".join(
                 [*lines, *(f"  {f.test}: {f.what}: {f.detail}" for f in self.violations)]
             )
-        power = (
-            "unknown" if self.miss is None else f"a tenth too much is missed with {self.miss:.1g}"
-        )
+        said = [f"{len(self.findings)} tests", f"{self.draws} draws a state"]
+        if self.miss is not None:
+            said.append(f"a tenth too much is missed with {self.miss:.1g}")
+        if self.leaks:
+            seen = (f"{leak:.2%} in {test}" for test, leak in self.leaks.items())
+            said.append(f"smallest leaks seen: {', '.join(seen)}")
+        said.append(f"false alarm {self.false_alarm:.1g}")
         return (
             f"{self.name}: no violation of epsilon {float(self.epsilon):g} found at this power "
-            f"({len(self.findings)} tests, {self.draws} draws a state; {power}; "
-            f"false alarm {self.false_alarm:.1g})"
+            f"({'; '.join(said)})"
         )
 
 
-def audit_sampler(
-    make: Callable[[], Sampler],
-    *,
-    name: str = "mechanism",
-    draws: int = DRAWS,
-    false_alarm: float = FALSE_ALARM,
-) -> Audit:
-    """What black-box tests find against a sampler's claim.
-
-    Edges, events and cells are fixed before the first draw.
-
-    Args:
-        make: Gives a fresh sampler every time, for example its class.
-        name: What the result calls it.
-        draws: How many answers to draw for each state.
-        false_alarm: The chance that any test accuses it wrongly; those of all tests add up.
-
-    >>> from dphmm.audit import running_example, sampler_of
-    >>> result = audit_sampler(sampler_of(running_example()), draws=5000)
-    >>> result.violations
-    ()
-    """
-    if draws < PILOT // 20:
-        raise ArgumentError(f"draws must be at least {PILOT // 20}, got {draws!r}")
+def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: float) -> Audit:
+    """The audit of what makes fresh samplers."""
+    if draws < LEAST_DRAWS:
+        raise ArgumentError(f"draws must be at least {LEAST_DRAWS}, got {draws!r}")
     if not 0 < false_alarm < 1:
         raise ArgumentError(f"false_alarm must lie between 0 and 1, got {false_alarm!r}")
     sampler = make()
@@ -120,12 +123,13 @@ def audit_sampler(
     states = np.unique(edges).tolist()
     ratios, fines = ratio_events(claim, edges), fine_events(claim, edges)
     cells = None
-    if claim.body is not None:
+    single = claim.moments == 1
+    if claim.body is not None and single:
         cells = Cells.of(Cones(claim.body), float(claim.epsilon), draws)
-    single = claim.body is None and claim.lattice and claim.log_probability is not None
-    laws = len(states) if cells is not None or single else 0
-    level = false_alarm / (len(ratios) + len(fines) + laws + 3)
-    points = {state: _likely_points(claim, make(), state, draws) for state in states if single}
+    pointed = claim.body is None and claim.lattice and claim.log_probability is not None
+    laws = len(states) if cells is not None or pointed else 0
+    level = false_alarm / 2 / (len(ratios) + len(fines) + laws + 3)
+    points = {state: _likely_points(claim, make(), state, draws) for state in states if pointed}
 
     answers = {state: drawn(claim, sampler, state, draws) for state in states}
     findings = [check_lattice(claim, answers)]
@@ -134,16 +138,85 @@ def audit_sampler(
         miss = _ratio_miss(claim, event, draws, level)
         findings.append(check_ratio(claim, event, finite, level, miss=miss))
     findings += [check_ratio(claim, event, finite, level, test="fine bits") for event in fines]
-    for state in states if cells is not None else []:
-        assert cells is not None
-        missed = law_miss(
-            cells.probabilities, cells.under(float(claim.epsilon * OFF)), draws, level
-        )
-        findings.append(check_law(claim, cells, state, finite[state], level, missed))
+    if cells is not None:
+        spent = cells.under(float(claim.epsilon * OFF))
+        missed = law_miss(cells.probabilities, spent, draws, level)
+        findings += [
+            check_law(claim, cells, state, finite[state], level, missed) for state in states
+        ]
     for state, (some, probabilities) in points.items():
         findings.append(check_points(state, finite[state], some, probabilities, level))
     findings += check_repeats(claim, make, (int(edges[0, 0]), int(edges[0, 1])), 3 * level)
+    findings += _searched(claim, edges, finite, draws, false_alarm / 2)
     return Audit(name, claim.epsilon, draws, tuple(findings))
+
+
+def _searched(
+    claim: Checked, edges: IntArray, answers: dict[int, Answers], draws: int, false_alarm: float
+) -> list[Finding]:
+    """What half of the draws chose, held against the other half."""
+    half = draws // 2
+    chosen = search_events(claim, edges, {state: some[:half] for state, some in answers.items()})
+    rest = {state: some[half:] for state, some in answers.items()}
+    level = false_alarm / len(chosen)
+    findings = []
+    for kind, found in chosen.items():
+        limit = float(claim.limit(found.event.state, found.event.other))
+        findings.append(check_searched(kind, found.event, rest, level, limit, found.likeliest))
+    return findings
+
+
+def audit_sampler(
+    sampler: Any,
+    *,
+    claimed: Exact | Sequence[Exact] | None = None,
+    points: ArrayLike | None = None,
+    edges: ArrayLike | None = None,
+    moments: int = 1,
+    lattice: bool = False,
+    name: str = "mechanism",
+    draws: int = DRAWS,
+    false_alarm: float = FALSE_ALARM,
+) -> Audit:
+    """What black-box tests find against anybody's mechanism.
+
+    Half of the false alarm goes to tests whose events are fixed before the first draw and which
+    use every draw; the other half to events that the first half of the draws has chosen and the
+    second half certifies.
+
+    Args:
+        sampler: A function `sample(state, size)` that returns (size, d) answers, with the next
+            three arguments; or an object that has all four as attributes; or a class or function
+            that makes such an object, which lets the audit compare fresh instances.
+        claimed: The epsilon that is claimed for every edge, or a list with one an edge.
+        points: (n_states, d) the answer of each state without noise.
+        edges: (m, 2) the pairs of states that the claim is about.
+        moments: How many answers a row holds, if states are paths of a stream.
+        lattice: Whether every answer is claimed to be a vector of integers.
+        name: What the result calls it.
+        draws: How many answers to draw for each audited state.
+        false_alarm: The chance that a mechanism that keeps its claim is accused, at most.
+
+    >>> def coin(state, size):
+    ...     lies = np.random.default_rng().random((size, 1)) < 0.25
+    ...     return np.where(lies, 1 - state, state)
+    >>> honest = audit_sampler(coin, claimed="1.1", points=[[0], [1]], edges=[[0, 1]], draws=20_000)
+    >>> honest.violations
+    ()
+    >>> lying = audit_sampler(coin, claimed="1", points=[[0], [1]], edges=[[0, 1]], draws=20_000)
+    >>> lying.text().splitlines()[0]
+    'mechanism: VIOLATION of epsilon 1'
+    """
+    if claimed is None and points is None and edges is None:
+        make = maker_of(sampler, type(sampler).__name__)
+    elif claimed is None or points is None or edges is None:
+        raise ArgumentError("claimed, points and edges must be given together")
+    else:
+        if not callable(sampler):
+            raise ArgumentError(f"sampler must be callable, got {type(sampler).__name__}")
+        given = GivenSampler(sampler, claimed, points, edges, moments, lattice)
+        make = lambda: given  # noqa: E731
+    return _audit(make, name, draws, false_alarm)
 
 
 def _finite(answers: Answers) -> Answers:
@@ -153,7 +226,7 @@ def _finite(answers: Answers) -> Answers:
 
 def _ratio_miss(claim: Checked, event: Event, draws: int, level: float) -> float | None:
     """The chance that this event misses a tenth too much, if the claimed law is known."""
-    if claim.body is None or event.share is None:
+    if claim.body is None or claim.moments > 1 or event.share is None:
         return None
     norm = float(claim.body.lattice_norm(claim.points[event.state] - claim.points[event.other]))
     spent = float(claim.epsilon * OFF)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
@@ -15,12 +15,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from dphmm._types import IntArray
 from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import Randomness
 
-__all__ = ["Answers", "MechanismSampler", "Sampler", "checked", "drawn", "load"]
+__all__ = [
+    "Answers",
+    "GivenSampler",
+    "MechanismSampler",
+    "Sampler",
+    "checked",
+    "drawn",
+    "load",
+    "maker_of",
+]
+
+CLAIM = ("claimed", "points", "edges")
 
 Answers: TypeAlias = NDArray[Any]
 """(size, d) integers or floats."""
@@ -30,15 +41,16 @@ Answers: TypeAlias = NDArray[Any]
 class Sampler(Protocol):
     """Somebody's mechanism: this much is enough to hold it against its claim.
 
-    Three more attributes make the audit sharper. `lattice = True` says that every answer is
+    Four more attributes make the audit sharper. `lattice = True` says that every answer is
     a vector of integers. `log_probability(answer)` gives the claimed log-probability of one
     answer in every state. `body`, a `SensitivityHull`, says that the noise is claimed to be
-    exact K-norm noise from it.
+    exact K-norm noise from it. `moments = n` says that a "state" is a path, and that a row
+    holds the n answers given along it, one after the other.
     """
 
     @property
-    def claimed(self) -> Exact:
-        """The epsilon that is claimed between the two states of every edge."""
+    def claimed(self) -> Exact | Sequence[Exact]:
+        """The epsilon that is claimed between the two states of every edge, or one an edge."""
 
     @property
     def points(self) -> ArrayLike:
@@ -78,16 +90,41 @@ class MechanismSampler:
 
 
 @dataclass(frozen=True, eq=False)
+class GivenSampler:
+    """A function `sample(state, size)`, with what is claimed for it."""
+
+    sample: Callable[[int, int], ArrayLike]
+    claimed: Exact | Sequence[Exact]
+    points: ArrayLike
+    edges: ArrayLike
+    moments: int = 1
+    lattice: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Checked:
     """A sampler's claim, read once."""
 
     sampler: Sampler
     epsilon: Fraction
+    """The largest that is claimed for an edge."""
     points: Answers
     edges: IntArray
     lattice: bool
     body: SensitivityHull | None
+    """Of the noise at each moment."""
     log_probability: Callable[[Answers], ArrayLike] | None
+    moments: int
+    limits: Mapping[tuple[int, int], Fraction]
+
+    @property
+    def dimension(self) -> int:
+        """Of the answer at one moment."""
+        return int(self.points.shape[1]) // self.moments
+
+    def limit(self, state: int, other: int) -> Fraction:
+        """The epsilon that is claimed between two states, in either order."""
+        return self.limits[min(state, other), max(state, other)]
 
 
 def checked(sampler: Sampler) -> Checked:
@@ -96,7 +133,6 @@ def checked(sampler: Sampler) -> Checked:
         raise ArgumentError(
             f"sampler must have claimed, points, edges and sample, got {type(sampler).__name__}"
         )
-    epsilon = as_epsilon(sampler.claimed)
     points = np.asarray(sampler.points)
     if points.ndim != 2 or points.dtype.kind not in "iuf":
         raise ArgumentError(f"points must be a table of numbers, got shape {points.shape}")
@@ -107,20 +143,40 @@ def checked(sampler: Sampler) -> Checked:
         raise ArgumentError(f"edges must be pairs of states, got shape {edges.shape}")
     if edges.min() < 0 or edges.max() >= len(points):
         raise ArgumentError(f"edges must join two of the {len(points)} states")
+    moments = whole(getattr(sampler, "moments", 1), "moments", least=1)
+    if points.shape[1] % moments:
+        raise ArgumentError(f"moments must divide the {points.shape[1]} columns, got {moments}")
     body = getattr(sampler, "body", None)
-    if body is not None and body.dimension != points.shape[1]:
+    if body is not None and body.dimension * moments != points.shape[1]:
         raise ArgumentError(
-            f"body must have the {points.shape[1]} dimensions of the points, got {body.dimension}"
+            f"body must have the {points.shape[1] // moments} dimensions of the points, "
+            f"got {body.dimension}"
         )
+    limits = _limits(sampler.claimed, edges)
     return Checked(
         sampler,
-        epsilon,
+        max(limits.values()),
         points,
         edges.astype(np.int64),
         bool(getattr(sampler, "lattice", False)),
         body,
         getattr(sampler, "log_probability", None),
+        moments,
+        limits,
     )
+
+
+def _limits(claimed: Exact | Sequence[Exact], edges: Answers) -> dict[tuple[int, int], Fraction]:
+    """What is claimed for each edge: the least, if it is listed twice."""
+    several = isinstance(claimed, (list, tuple, np.ndarray))
+    each = list(claimed) if several else [claimed] * len(edges)  # type: ignore[arg-type]
+    if len(each) != len(edges):
+        raise ArgumentError(f"claimed must be one epsilon, or {len(edges)}, got {len(each)}")
+    limits: dict[tuple[int, int], Fraction] = {}
+    for (a, b), one in zip(edges.tolist(), each, strict=True):
+        pair, epsilon = (min(a, b), max(a, b)), as_epsilon(one)  # type: ignore[arg-type]
+        limits[pair] = min(epsilon, limits.get(pair, epsilon))
+    return limits
 
 
 def drawn(claim: Checked, sampler: Sampler, state: int, size: int) -> Answers:
@@ -139,8 +195,9 @@ def drawn(claim: Checked, sampler: Sampler, state: int, size: int) -> Answers:
 def load(name: str) -> Callable[[], Sampler]:
     """What makes fresh samplers, from `module:object`; a module here or installed.
 
-    The object is a class or function without arguments that returns a sampler, or a sampler,
-    which then is its own only instance.
+    The object is a class or function without arguments that returns a sampler; or a sampler,
+    which then is its own only instance; or a function `sample(state, size)` with attributes
+    `claimed`, `points` and `edges`.
     """
     module_name, colon, attribute = name.partition(":")
     if not colon or not module_name or not attribute:
@@ -153,9 +210,25 @@ def load(name: str) -> Callable[[], Sampler]:
         raise ArgumentError(f"mechanism must be importable, got {name!r}: {fault}") from None
     finally:
         sys.path.remove(here)
+    return maker_of(found, repr(name))
+
+
+def maker_of(found: Any, name: str) -> Callable[[], Sampler]:
+    """What makes fresh samplers, from a sampler, a callable that claims, or what makes one."""
     if isinstance(found, Sampler) and not isinstance(found, type):
         return lambda: found
     if not callable(found):
-        raise ArgumentError(f"mechanism must be a sampler or make one, got {name!r}")
+        raise ArgumentError(f"mechanism must be a sampler or make one, got {name}")
+    if not isinstance(found, type) and all(hasattr(found, part) for part in CLAIM):
+        lattice, moments = getattr(found, "lattice", False), getattr(found, "moments", 1)
+        given = GivenSampler(
+            found,
+            found.claimed,
+            found.points,
+            found.edges,
+            moments,
+            lattice,
+        )
+        return lambda: given
     maker: Callable[[], Sampler] = found
     return maker

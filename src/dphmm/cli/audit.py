@@ -1,4 +1,4 @@
-"""`dphmm audit`: the noise held against its claim, after four broken ones were caught."""
+"""`dphmm audit`: noise and streams held against their claim, after broken ones were caught."""
 
 from __future__ import annotations
 
@@ -11,30 +11,41 @@ import click
 from dphmm.audit import (
     DRAWS,
     FALSE_ALARM,
+    LEAST_DRAWS,
+    SEQUENCE_SHARE,
     Audit,
+    BatchSampler,
     Control,
     Sampler,
+    StreamSampler,
     audit_sampler,
     controls,
     load,
     running_example,
+    running_sequence,
     sampler_of,
 )
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.errors import DphmmError
-from dphmm.scenario.auditing import subject_of
+from dphmm.scenario.auditing import short_stream, subject_of
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
 
 OURS = ("knorm", "laplace", "enlarged")
 
+STREAMS = ("batch", "stream")
+"""The running example over several steps, by the two ways in which we release."""
+
+STREAM_SHARE = 300
+"""A `Stream` takes longer still: so many times fewer rows are drawn."""
+
 
 @click.command("audit")
 @click.argument("scenario_file", metavar="[SCENARIO.TOML]", required=False)
 @click.option(
     "--mechanism", "mechanisms", multiple=True, metavar="NAME",
-    help="knorm, laplace, enlarged, or your own as module:object; may be repeated.",
+    help="knorm, laplace, enlarged, batch, stream, or your own as module:object; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--draws", default=DRAWS, show_default=True, type=click.IntRange(1000), metavar="N",
@@ -46,10 +57,12 @@ def command(
 ) -> int:
     r"""Test the noise against the epsilon that it claims, from its answers alone.
 
-    First four broken mechanisms are audited; if one is not caught, nothing is said about the
-    others. Then knorm, laplace and enlarged on the paper's running example, or the noise of a
-    scenario, or your own mechanism. The exit code is 1 if a violation was found or a control
-    was missed. An audit can find a violation; it cannot show that there is none.
+    First nine broken mechanisms are audited; if one is not caught, nothing is said about the
+    others. Then knorm, laplace and enlarged noise, batches and streams on the paper's running
+    example, or the noise and a short stream of a scenario, or your own mechanism. Half of the
+    draws look for events that tell linked states apart, the other half certifies them. The exit
+    code is 1 if a violation was found or a control was missed. An audit can find a violation; it
+    cannot show that there is none.
 
     \b
     Example:
@@ -57,7 +70,7 @@ def command(
       dphmm audit town.toml
       dphmm audit --mechanism mynoise:Sampler
     """
-    subjects = _subjects(scenario_file, mechanisms)
+    subjects = _subjects(scenario_file, mechanisms, draws)
     share = FALSE_ALARM / len(subjects)
     # Controls take the same share, so that their power is the power of what follows.
     caught = controls(draws=draws, false_alarm=share)
@@ -68,7 +81,7 @@ def command(
             click.echo(f"  {control.text()}")
     results = []
     if reliable:
-        work = _audited(subjects, draws, share)
+        work = _audited(subjects, share)
         results = list(progress(work, total=len(subjects), what="auditing"))
     wrong = not reliable or any(result.violations for result in results)
     if as_json:
@@ -89,22 +102,40 @@ def command(
 
 
 Maker = Callable[[], Sampler]
+Work = tuple[Maker, int]
+"""What makes fresh samplers, and how many rows of each state are drawn."""
 
 
-def _subjects(scenario_file: str | None, mechanisms: tuple[str, ...]) -> dict[str, Maker]:
+def _subjects(
+    scenario_file: str | None, mechanisms: tuple[str, ...], draws: int
+) -> dict[str, Work]:
+    fewer = max(LEAST_DRAWS, draws // SEQUENCE_SHARE)
     if scenario_file is not None and mechanisms:
         raise click.UsageError("--mechanism must not go with a scenario, which has its own")
     if scenario_file is not None:
         scenario = Scenario.load(scenario_file)
-        return {scenario.name: sampler_of(subject_of(scenario))}
+        subjects = {scenario.name: (sampler_of(subject_of(scenario)), draws)}
+        stream = short_stream(scenario)
+        if stream is not None:
+            subjects[f"{scenario.name}, a short stream"] = (stream, fewer)
+        return subjects
+    streams = {
+        "batch": (running_sequence(BatchSampler), fewer),
+        "stream": (
+            running_sequence(StreamSampler, days=(2,), asks=1),
+            max(LEAST_DRAWS, draws // STREAM_SHARE),
+        ),
+    }
     return {
-        name: sampler_of(running_example(name)) if name in OURS else load(name)
-        for name in mechanisms or OURS
+        name: streams[name]
+        if name in STREAMS
+        else (sampler_of(running_example(name)) if name in OURS else load(name), draws)
+        for name in mechanisms or (*OURS, *STREAMS)
     }
 
 
-def _audited(subjects: dict[str, Maker], draws: int, share: float) -> Iterator[Audit]:
-    for name, make in subjects.items():
+def _audited(subjects: dict[str, Work], share: float) -> Iterator[Audit]:
+    for name, (make, draws) in subjects.items():
         try:
             yield audit_sampler(make, name=name, draws=draws, false_alarm=share)
         except DphmmError:
@@ -135,7 +166,9 @@ def _plain(caught: list[Control], results: list[Audit], draws: int) -> dict[str,
                 "claimed": float(result.epsilon),
                 "violation": bool(result.violations),
                 "result": result.text(),
+                "draws": result.draws,
                 "miss": result.miss,
+                "leaks": result.leaks,
                 "findings": [asdict(finding) for finding in result.findings],
             }
             for result in results

@@ -1,18 +1,37 @@
-"""A scenario's noise as the subject of an audit."""
+"""A scenario's noise and a short stream of it as the subjects of an audit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
-from dphmm.audit import DRAWS, Audit, Subject, audit_sampler, sampler_of
+from dphmm.audit import (
+    DRAWS,
+    FALSE_ALARM,
+    LEAST_DRAWS,
+    SEQUENCE_SHARE,
+    Audit,
+    BatchSampler,
+    Finding,
+    Sampler,
+    Subject,
+    audit_sampler,
+    sampler_of,
+)
+from dphmm.audit.sequences import paths_between
 from dphmm.errors import ScenarioError
 from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["audit_scenario", "subject_of"]
+__all__ = ["audit_scenario", "short_stream", "subject_of"]
 
 STEPS = 10
 """How far a scenario is followed; the noise of the last possible set is audited."""
+
+STREAM_STEPS = 2
+"""Steps of the short stream that is audited beside it."""
 
 MANY_STATES = 400
 """Of more possible states only some are linked for the audit, evenly chosen."""
@@ -31,7 +50,52 @@ def subject_of(scenario: Scenario) -> Subject:
     return Subject(step.mechanism(scenario.settings.epsilon), edges)
 
 
+def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
+    """What makes batches of the scenario's first steps, asked twice; None if there are none.
+
+    At each step the two paths are in linked states, those with the largest loss. Where the
+    possible set depends on answers (delta) or a step links nobody, nothing can be claimed
+    beforehand.
+    """
+    if scenario.plan.delta:
+        return None
+    pairs, bodies = [], []
+    steps = list(possible_steps(scenario, STREAM_STEPS))
+    # A set that lasts is not repeated by `possible_steps`.
+    steps += steps[-1:] * (STREAM_STEPS - len(steps))
+    for _, possible, _ in steps:
+        step = scenario.plan.at(possible)
+        edges = step.policy.restricted_to(possible).edges
+        if not len(edges):
+            return None
+        points = scenario.query.points
+        norms = step.body.lattice_norms(points[edges[:, 0]] - points[edges[:, 1]])
+        pairs.append(edges[int(np.argmax(norms))])
+        bodies.append(step.body)
+    paths, linked = paths_between(np.array(pairs))
+    return lambda: BatchSampler(
+        scenario.model,
+        scenario.plan,
+        scenario.settings.epsilon,
+        scenario.start,
+        paths,
+        linked,
+        (STREAM_STEPS,),
+        2,
+        bodies[0] if all(body == bodies[0] for body in bodies) else None,
+    )
+
+
 def audit_scenario(scenario: Scenario, draws: int | None) -> Audit:
     """See `Scenario.audit`."""
-    sampler = sampler_of(subject_of(scenario))
-    return audit_sampler(sampler, name=scenario.name, draws=DRAWS if draws is None else draws)
+    size = DRAWS if draws is None else draws
+    stream = short_stream(scenario)
+    subjects = [(sampler_of(subject_of(scenario)), size, "")]
+    if stream is not None:
+        subjects.append((stream, max(LEAST_DRAWS, size // SEQUENCE_SHARE), "along a stream, "))
+    share = FALSE_ALARM / len(subjects)
+    findings: list[Finding] = []
+    for make, rows, where in subjects:
+        result = audit_sampler(make, name=scenario.name, draws=rows, false_alarm=share)
+        findings += [replace(found, what=where + found.what) for found in result.findings]
+    return Audit(scenario.name, scenario.settings.epsilon, size, tuple(findings))
