@@ -162,7 +162,7 @@ HISTORY = History.of(QUERY, MODEL, [HULL, HULL], "0.1")
         (attack([None, None], model=MODEL, start=0), "Attack(steps=2, score=0)"),
         (
             guarantee_against(QUERY, POLICY, HULL, 1, possible=[0, 1], known=[1, 2]),
-            "Knowledge(case='other', common=1 states, epsilon=0, unprotected=0 states)",
+            "Knowledge(case='other', common=1 states, epsilon=1, unprotected=0 states)",
         ),
         (
             LocalRelease.shared(QUERY, HULL, 1, [0, 1]),

@@ -16,7 +16,7 @@ from math import inf, lcm
 import numpy as np
 
 from dphmm._types import IntArray, Mask
-from dphmm.errors import ArgumentError, BudgetError
+from dphmm.errors import ArgumentError, BudgetError, expect
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 
 __all__ = ["Entry", "Ledger", "Totals"]
@@ -184,6 +184,7 @@ class Ledger:
         Args:
             entry: What is said.
         """
+        expect(entry, Entry, "entry")
         with self._guard:
             self.check(entry.epsilon)
             self._append(entry)
@@ -198,6 +199,7 @@ class Ledger:
         return (query, time) in self._said
 
     def _append(self, entry: Entry) -> None:
+        expect(entry, Entry, "entry")
         moment = (entry.query, entry.time)
         if moment in self._said:
             raise ArgumentError(

@@ -21,7 +21,7 @@ from dphmm import kernels
 from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError, CollapsedAnswersWarning
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
-from dphmm.geometry.states import possible_mask, state_numbers
+from dphmm.geometry.states import as_array, possible_mask, state_numbers
 
 __all__ = ["Query"]
 
@@ -60,7 +60,7 @@ class Query:
     points: IntArray = field(compare=False)
 
     def __init__(self, values: ArrayLike, step: Exact = 1, name: str = QUERY_NAME) -> None:
-        answers = np.asarray(values)
+        answers = as_array(values, "values")
         if answers.ndim == 1:
             answers = answers[:, None]
         if answers.ndim != 2 or 0 in answers.shape:

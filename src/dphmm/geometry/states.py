@@ -10,7 +10,20 @@ from numpy.typing import ArrayLike
 from dphmm._types import IntArray, Mask
 from dphmm.errors import ArgumentError
 
-__all__ = ["possible_mask", "state_number", "state_numbers"]
+__all__ = ["as_array", "possible_mask", "state_number", "state_numbers"]
+
+
+def as_array(values: ArrayLike, argument: str) -> np.ndarray[Any, Any]:
+    """Values as an array; rows of different lengths are none.
+
+    Args:
+        values: What was given.
+        argument: What a message calls it.
+    """
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ArgumentError(f"{argument} must be an array, got rows of different lengths") from None
 
 
 def state_numbers(
@@ -24,7 +37,7 @@ def state_numbers(
         argument: What a message calls the numbers.
         private: Whether the numbers are true states, which a message must not show.
     """
-    array = np.asarray(states)
+    array = as_array(states, argument)
     if array.size == 0:
         return array.astype(np.int64)
     if not np.issubdtype(array.dtype, np.integer):
@@ -70,7 +83,7 @@ booleans
     """
     if possible is None:
         return np.ones(n_states, dtype=bool)
-    given = np.asarray(possible)
+    given = as_array(possible, "possible")
     if given.ndim == 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer)):
         chosen = state_numbers(given, n_states, "possible")
         mask: Mask = np.zeros(n_states, dtype=bool)

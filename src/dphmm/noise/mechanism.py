@@ -24,7 +24,7 @@ from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
 from dphmm.geometry.shapes import enlarge
-from dphmm.geometry.states import possible_mask, state_number
+from dphmm.geometry.states import as_array, possible_mask, state_number
 from dphmm.noise.cones import MAX_SUMMED, fan_of
 from dphmm.noise.drawing import Sampler
 from dphmm.noise.envelope import sampler_of
@@ -267,10 +267,11 @@ def lattice_vector(entries: ArrayLike) -> ObjectArray:
 
     NumPy left alone would make floats of integers beyond 63 bits.
     """
-    vector = np.asarray(entries)
+    vector = as_array(entries, "lattice")
     if vector.dtype != np.int64:
         vector = np.array(entries, dtype=object)
-        if not all(isinstance(entry, (int, np.integer)) for entry in vector.flat):
+        kinds = (int, np.integer)
+        if not all(isinstance(x, kinds) and not isinstance(x, bool) for x in vector.flat):
             raise ArgumentError(
                 f"lattice must be integers that count steps, got {np.asarray(entries).dtype}; "
                 f"query.on_lattice makes them of answers"

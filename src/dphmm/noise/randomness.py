@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dphmm._types import IntArray
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 
 __all__ = ["KeyedRandomness", "Randomness", "SecureRandomness", "SeededRandomness"]
 
@@ -218,6 +218,7 @@ class SeededRandomness(Randomness):
     private = False
 
     def __init__(self, rng: np.random.Generator) -> None:
+        expect(rng, np.random.Generator, "rng")
         self._rng = rng
 
     def words(self, context: tuple[bytes, ...], state: int) -> Words:

@@ -21,8 +21,8 @@ from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.errors import ArgumentError, BudgetError, expect
+from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
@@ -127,7 +127,8 @@ class Batch:
         check_parts(model, plan, randomness, time)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
-        if len(set(people)) != len(people) or not all(people):
+        named = isinstance(people, (list, tuple)) and all(isinstance(p, str) and p for p in people)
+        if not named or len(set(people)) != len(people):
             raise ArgumentError("people must have different names, none of them empty")
         self.model = model
         self.plan = plan
@@ -163,6 +164,8 @@ class Batch:
             plan: See `Batch`.
             options: The other arguments of `Batch`.
         """
+        for standing in standings:
+            expect(standing, Standing, "standings")
         laws = {standing.law for standing in standings if standing.law}
         clients = {standing.line.client for standing in standings}
         clocks = {standing.clock for standing in standings}
@@ -196,7 +199,12 @@ class Batch:
         Args:
             person: Their number.
         """
-        return self._table.belief(person)
+        return self._table.belief(self._number(person))
+
+    def _number(self, person: int) -> int:
+        if whole(person, "person") >= len(self.people):
+            raise ArgumentError(f"person must be one of {len(self.people)} people, by number")
+        return int(person)
 
     def standings(self, people: ArrayLike | None = None) -> list[Standing]:
         """Where people stand, as single streams would.
@@ -231,7 +239,7 @@ class Batch:
         Args:
             person: Their number.
         """
-        offset = int(self.times[person]) - self._steps
+        offset = int(self.times[self._number(person)]) - self._steps
         entries = [
             Entry(offset + step, self.query.name, charge.epsilon, charge.constrained)
             for step, charge in self._charges

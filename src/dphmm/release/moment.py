@@ -14,6 +14,7 @@ import numpy as np
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import whole
 from dphmm.noise.randomness import Randomness, encoded
 from dphmm.policy.plan import Plan
 
@@ -103,8 +104,8 @@ def check_parts(
         raise ArgumentError(
             f"model must have the {plan.query.n_states} states of the query, got {model.n_states}"
         )
-    if isinstance(time, (bool, float, str)):
-        raise ArgumentError(f"time must be a whole number, a slot of the clock, got {time!r}")
+    if time is not None and not isinstance(time, (list, tuple, range, np.ndarray)):
+        whole(time, "time", None)  # type: ignore[arg-type]
     if time is None and randomness is not None and randomness.keyed:
         raise ArgumentError(
             "time must be given when noise is keyed, got none: it is the slot of the start, "

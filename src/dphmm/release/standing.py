@@ -16,7 +16,7 @@ from math import inf
 import numpy as np
 
 from dphmm.chain.belief import Belief
-from dphmm.errors import DataError
+from dphmm.errors import DataError, expect
 from dphmm.release.moment import Line
 
 __all__ = ["Standing"]
@@ -85,6 +85,7 @@ class Standing:
         Args:
             data: What `to_bytes` gave; anything else is refused.
         """
+        expect(data, bytes, "data")
         content, check = data[:-CHECKSUM], data[-CHECKSUM:]
         if not content.startswith(MAGIC):
             raise DataError("standing must be one that this version of dphmm wrote, got another")

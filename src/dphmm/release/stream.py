@@ -20,7 +20,7 @@ from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import PrivacyStatement, release_statement
 from dphmm.errors import ArgumentError, DphmmError, expect
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import lattice_vector
@@ -33,6 +33,8 @@ from dphmm.release.said import Release, Said, log_likelihood, state_costs
 from dphmm.release.standing import Standing
 
 __all__ = ["Stream"]
+
+MOST_STEPS = 10**7
 
 
 class Stream:
@@ -60,11 +62,8 @@ class Stream:
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
     >>> plan = Plan(PolicyGraph.complete(3), Query([[0, 0], [3, 0], [0, 4]]))
     >>> stream = Stream(model, plan, epsilon=1, start=0)
-    >>> release = stream.release(2)
-    >>> release.time, release.epsilon, stream.possible.tolist()
-    (1, Fraction(1, 1), [False, True, True])
-    >>> stream.ledger
-    Ledger(1 entries, 1 spent, no limit)
+    >>> stream.release(2).time, stream.possible.tolist()
+    (1, [False, True, True])
     """
 
     def __init__(
@@ -84,8 +83,7 @@ class Stream:
         check_parts(model, plan, randomness, time)
         if not isinstance(person, str):
             raise ArgumentError(f"person must be a name, got {type(person).__name__}")
-        if ledger is not None and not isinstance(ledger, Ledger):
-            raise ArgumentError(f"ledger must be a Ledger, got {type(ledger).__name__}")
+        expect(Ledger() if ledger is None else ledger, Ledger, "ledger")
         self._randomness = SecureRandomness() if randomness is None else randomness
         if self._randomness.keyed and not person:
             raise ArgumentError("person must be named when noise is keyed, got an empty name")
@@ -97,7 +95,7 @@ class Stream:
         self.client = check_client(client)
         self.ledger = Ledger() if ledger is None else ledger
         self.start = Belief.known(start, model.n_states)
-        self.began = self.time = 0 if time is None else int(time)
+        self.began = self.time = 0 if time is None else whole(time, "time", None)
         self.prior = self.posterior = self.start
         self.said: list[Said] = []
         """What was said since the start, or since the standing that the stream was resumed from."""
@@ -125,6 +123,7 @@ class Stream:
             plan: See `Stream`.
             options: The other arguments of `Stream`; person, client and time are the standing's.
         """
+        expect(standing, Standing, "standing")
         client, person, _ = standing.line
         stream = cls(model, plan, client=client, person=person, time=standing.began, **options)
         if standing.belief.n_states != model.n_states:
@@ -248,6 +247,10 @@ class Stream:
             prior = self.posterior.predict(self.model.at(self.time + 1))
             step = self.plan.at(self.plan.to_protect(prior))
             said = lattice_vector(lattice)
+            if said.shape != (self.query.dimension,):
+                raise ArgumentError(
+                    f"lattice must have {self.query.dimension} coordinates, got shape {said.shape}"
+                )
             return self._say(said, step.price(price), self.time + 1, prior, step, None)
 
     def skip(self, steps: int = 1) -> None:
@@ -256,8 +259,8 @@ class Stream:
         Args:
             steps: How many.
         """
-        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 0:
-            raise ArgumentError(f"steps must be a whole number from 0, got {steps!r}")
+        if whole(steps, "steps") > MOST_STEPS:
+            raise ArgumentError(f"steps must be at most {MOST_STEPS}, got {steps!r}")
         with self._lock:
             for _ in range(steps):
                 self.prior = self.posterior = self.posterior.predict(self.model.at(self.time + 1))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dphmm.errors import ArgumentError, DataError
+from dphmm.geometry.exact import whole
 from dphmm.tables.zones import ZoneRule, find_zone
 
 __all__ = ["Clock", "Slots"]
@@ -100,9 +101,13 @@ class Clock:
         >>> clock.time_of(clock.slot_of("2024-05-01T10:07:02.125Z"))
         '2024-05-01T10:05:00Z'
         """
+        slot = whole(slot, "slot", None)
         if isinstance(self.step, int):
             return slot * self.step
-        moment = _EPOCH + timedelta(seconds=slot * _seconds(self.step))
+        try:
+            moment = _EPOCH + timedelta(seconds=slot * _seconds(self.step))
+        except OverflowError:
+            raise ArgumentError(f"slot must be of the years 1 to 9999, got {slot!r}") from None
         return moment.isoformat().replace("+00:00", "Z")
 
 

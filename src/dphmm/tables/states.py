@@ -101,7 +101,7 @@ class States:
             categories: The column `category`, if there is to be one.
             labels: What each state is called; its number by default.
         """
-        places = np.asarray(centers, dtype=np.float64)
+        places = _as_places(centers, "centers")
         names = map(str, range(len(places))) if labels is None else labels
         texts = {} if categories is None else {"category": tuple(categories)}
         return cls(tuple(names), {"x": places[:, 0].copy(), "y": places[:, 1].copy()}, texts)
@@ -266,7 +266,7 @@ class States:
         """
         if not self.place_columns:
             raise ArgumentError("states must have x and y or latitude and longitude for places")
-        points = np.asarray(places, dtype=np.float64).reshape(-1, 2)
+        points = _as_places(places, "places")
         if not np.isfinite(points).all():
             raise DataError("places must be finite numbers")
         if self.plane is not None:
@@ -293,3 +293,11 @@ def _number(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
+
+
+def _as_places(places: ArrayLike, argument: str) -> FloatArray:
+    """Rows of two coordinates; no message shows them, since somebody may be there."""
+    try:
+        return np.asarray(places, dtype=np.float64).reshape(-1, 2)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"{argument} must be rows of two coordinates") from None
