@@ -631,6 +631,8 @@ def test_smoothed_estimates_are_those_of_the_model_with_every_answer(delta):
 
     def row(release, prior, query):
         protect = stream.plan.to_protect(prior)
+        if not release.epsilon:
+            return np.zeros(6)  # a location set of one state: the answer was known beforehand
         # What protects the step binds its second query, so that is no longer the plain policy.
         policy = POLICY if query is QUERY else stream.said[-2].step.binding
         step = Plan(policy, query).at(protect)
