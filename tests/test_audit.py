@@ -178,8 +178,8 @@ def test_every_exact_law_passes_in_every_rank(name):
 class Fresh(SecureRandomness):
     """Draws again with other words what a row cut short: the mistake that batches once made."""
 
-    def after(self, row, context, state):
-        return self.words(context, state)
+    def longer(self, rows, people, shared, states, size):
+        return SecureRandomness().many(people, shared, states, size)
 
 
 class Short(SecureRandomness):

@@ -145,7 +145,10 @@ def test_many_compiled_draws_are_those_one_by_one():
     assert done.sum() > TRIALS // 2
 
 
-@pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(np.random.default_rng(0))])
+@pytest.mark.parametrize(
+    "source",
+    [SecureRandomness(), SeededRandomness(np.random.default_rng(0)), KeyedRandomness(KEY)],
+)
 def test_a_draw_that_its_row_cut_short_goes_on_with_the_same_words(source):
     """With fresh words instead, far answers would be too rare and epsilon not exact."""
     (row,) = source.many([b"name"], (), np.zeros(1, dtype=np.int64))
@@ -154,6 +157,9 @@ def test_a_draw_that_its_row_cut_short_goes_on_with_the_same_words(source):
     more = [again.word() for _ in row]
     assert len(set(more)) == len(row)
     assert set(more).isdisjoint(row.tolist())
+    (long,) = source.longer(row[None], [b"name"], (), np.zeros(1, dtype=np.int64), 200)
+    assert long[: len(row)].tolist() == row.tolist()
+    assert len(set(long.tolist())) == 200
 
 
 @pytest.mark.parametrize("name", [name for name in BODIES if name != "wide"])

@@ -380,8 +380,8 @@ def test_samples_drawn_with_python_integers_have_the_exact_probabilities():
 class StartingAfresh(SeededRandomness):
     """Gives a draw that was cut short other words instead of more words."""
 
-    def after(self, row, context, state):
-        return self.words(context, state)
+    def longer(self, rows, people, shared, states, size):
+        return self.many(people, shared, states, size)
 
 
 @pytest.mark.slow  # the short form is in test_fan, row by row

@@ -88,28 +88,40 @@ class Sampler(ABC):
         words = source.many(names, shared, states, size)
         noise, done = self._draw_compiled(epsilon, words)
         left = np.flatnonzero(~done)
-        if not len(left):
-            return noise
-        for some in np.split(left, range(PER_ROUND, len(left), PER_ROUND)):
-            rest = [
-                source.after(words[row], (names[row], *shared), int(states[row]))
-                for row in some.tolist()
-            ]
-            more = self._draw_longer(epsilon, rest, LONGER * size)
+        for first in range(0, len(left), PER_ROUND):
+            some = left[first : first + PER_ROUND]
+            people = [names[row] for row in some.tolist()]
+            more = self._go_on(epsilon, source, words[some], people, shared, states[some])
             noise = noise if more.dtype != object else noise.astype(object)
             noise[some] = more
         return noise
 
-    def _draw_longer(self, epsilon: Fraction, rest: list[Words], size: int) -> ObjectArray:
-        """The noise of draws that their first words cut short."""
-        if self.compiled(epsilon) is None:
-            return np.array([self.draw_with_integers(epsilon, words) for words in rest], object)
-        rows = np.array([words.leading(size)[:size] for words in rest])
-        noise, done = self._draw_compiled(epsilon, rows)
-        for row in np.flatnonzero(~done).tolist():
-            single = np.array(self.draw_with_integers(epsilon, rest[row]), dtype=object)
-            noise = noise if largest(single) < SAFE else noise.astype(object)
-            noise[row] = single
+    def _go_on(
+        self,
+        epsilon: Fraction,
+        source: Randomness,
+        words: Any,
+        names: list[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+    ) -> ObjectArray:
+        """The noise of draws that their words cut short: with twice as many, then Python's way."""
+        if self.compiled(epsilon) is None or words.shape[1] > LONGER * MANY_WORDS:
+            rest = [
+                source.after(row, (name, *shared), int(state))
+                for row, name, state in zip(words, names, states, strict=True)
+            ]
+            single = [self.draw_with_integers(epsilon, more) for more in rest]
+            return np.array(single, dtype=object).reshape(len(rest), -1)
+        words = source.longer(words, names, shared, states, 2 * words.shape[1])
+        noise, done = self._draw_compiled(epsilon, words)
+        left = np.flatnonzero(~done)
+        if not len(left):
+            return noise
+        people = [names[row] for row in left.tolist()]
+        more = self._go_on(epsilon, source, words[left], people, shared, states[left])
+        noise = noise if largest(more) < SAFE else noise.astype(object)
+        noise[left] = more
         return noise
 
     def _draw_compiled(self, epsilon: Fraction, words: Any) -> tuple[IntArray, Mask]:

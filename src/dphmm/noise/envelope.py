@@ -96,12 +96,12 @@ class Envelope(Sampler):
         return [epsilon * slope / self.scale for slope in self.slopes]
 
     def words_wanted(self, epsilon: float) -> int:
-        """Words that are nearly always enough: thrice what an answer takes on average."""
+        """Words that are nearly always enough: twice what an answer takes on average."""
         rates = [epsilon * slope / self.scale for slope in self.slopes]
         # The normaliser of the proposal bounds the tries, since that of the noise is above 1.
         tries = min(float(self.tries), prod(1 / tanh(rate / 2) for rate in rates))
         short = 2 * Fraction(epsilon).denominator * self.scale <= SHORT
-        return ceil(3 * (tries + 0.5) * (7 if short else 10) * self.body.rank)
+        return ceil(2 * (tries + 0.5) * (7 if short else 10) * self.body.rank)
 
     def compiled(self, epsilon: Fraction) -> Compiled | None:
         """The compiled draw and its arguments; None if a product could pass two words."""

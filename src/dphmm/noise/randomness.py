@@ -119,6 +119,21 @@ class Randomness(ABC):
         ]
         return np.array(rows, dtype=np.uint32).reshape(len(rows), size)
 
+    def longer(
+        self,
+        rows: NDArray[np.uint32],
+        people: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+        size: int,
+    ) -> NDArray[np.uint32]:
+        """Rows of `many` with what follows them, up to `size` words; see `after`."""
+        more = np.frombuffer(self._following(WORD * (size - rows.shape[1]) * len(rows)), "<u4")
+        return np.hstack([rows, more.reshape(len(rows), -1)])
+
+    def _following(self, size: int) -> bytes:
+        return os.urandom(size)
+
     def after(self, row: NDArray[np.uint32], context: tuple[bytes, ...], state: int) -> Words:
         """All words of one answer again: a row of `many`, and what follows it.
 
@@ -131,7 +146,7 @@ class Randomness(ABC):
             context: See `words`.
             state: See `words`. Secret.
         """
-        return _growing(row.astype("<u4").tobytes(), os.urandom)
+        return _growing(row.astype("<u4").tobytes(), self._following)
 
 
 class SecureRandomness(Randomness):
@@ -181,6 +196,17 @@ class KeyedRandomness(Randomness):
         sponge = hashlib.shake_256(encoded((NOISE, self._key, *context, b"%d" % state)))
         return Words(sponge.digest)
 
+    def longer(
+        self,
+        rows: NDArray[np.uint32],
+        people: Sequence[bytes],
+        shared: tuple[bytes, ...],
+        states: IntArray,
+        size: int,
+    ) -> NDArray[np.uint32]:
+        """The words of these questions, which begin with the rows."""
+        return self.many(people, shared, states, size)
+
     def after(self, row: NDArray[np.uint32], context: tuple[bytes, ...], state: int) -> Words:
         """The words of this question, which begin with the row."""
         return self.words(context, state)
@@ -225,9 +251,8 @@ class SeededRandomness(Randomness):
         """The generator's next words."""
         return _growing(b"", self._rng.bytes)
 
-    def after(self, row: NDArray[np.uint32], context: tuple[bytes, ...], state: int) -> Words:
-        """The row, then the generator's next words."""
-        return _growing(row.astype("<u4").tobytes(), self._rng.bytes)
+    def _following(self, size: int) -> bytes:
+        return self._rng.bytes(size)
 
 
 def encoded(fields: tuple[bytes, ...]) -> bytes:
