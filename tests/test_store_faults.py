@@ -271,3 +271,13 @@ def test_asks_together_are_lost_together_when_the_store_fails(store_url, monkeyp
     assert [one.repeated for one in engine.release(store, asks)] == 4 * [0]
     assert find_problems(store) == []
     store.close()
+
+
+def test_another_secret_of_the_tombstones_is_refused(tmp_path):
+    """Under another one nobody erased is found again: their slots and budgets would be new."""
+    path = str(tmp_path / "a.db")
+    Store.open(path, secret=b"one").close()
+    for wrong in (b"two", None):
+        with pytest.raises(StoreError, match="names erased people by another secret"):
+            Store.open(path, secret=wrong)
+    Store.open(path, secret=b"one").close()

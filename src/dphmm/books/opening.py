@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 
 from dphmm.books.database import Database, Transaction
@@ -32,12 +33,23 @@ def prepare(database: Database, secret: bytes | None, create: bool) -> bytes:
         raise StoreError(f"the store {database.name} does not exist; a release makes it")
     if version < VERSION:
         _migrate(database)
-    if secret is not None:
-        return secret
     with database.transaction(write=False) as transaction:
-        row = transaction.row("SELECT value FROM facts WHERE name = 'secret'")
-    assert row is not None
-    return bytes.fromhex(row[0])
+        facts = dict(map(tuple, transaction.rows("SELECT name, value FROM facts")))
+    used = bytes.fromhex(facts["secret"]) if secret is None else secret
+    # Under another secret nobody erased would be found again, with slots and budget as new.
+    fingerprint = hashlib.shake_256(b"dphmm tombstones 1" + used).hexdigest(16)
+    if "tombstones" not in facts:
+        with database.transaction() as transaction:
+            transaction.rows(
+                "INSERT INTO facts (name, value) VALUES ('tombstones', ?) "
+                "ON CONFLICT (name) DO NOTHING",
+                (fingerprint,),
+            )
+    elif facts["tombstones"] != fingerprint:
+        raise StoreError(
+            f"the store {database.name} names erased people by another secret; open it with that"
+        )
+    return used
 
 
 def version_of(transaction: Transaction, dialect: str) -> int:
