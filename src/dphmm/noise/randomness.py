@@ -127,7 +127,15 @@ class Randomness(ABC):
         states: IntArray,
         size: int,
     ) -> NDArray[np.uint32]:
-        """Rows of `many` with what follows them, up to `size` words; see `after`."""
+        """Rows of `many` with what follows them, up to `size` words; see `after`.
+
+        Args:
+            rows: The rows so far.
+            people: See `many`.
+            shared: See `many`.
+            states: See `many`. Secret.
+            size: How many words each row shall have.
+        """
         more = np.frombuffer(self._following(WORD * (size - rows.shape[1]) * len(rows)), "<u4")
         return np.hstack([rows, more.reshape(len(rows), -1)])
 
