@@ -52,21 +52,19 @@ def test_a_question_of_another_dimension_under_an_old_name_is_refused(store):
     assert store.ledger("anna").spent == 1
 
 
-def test_a_question_that_was_answered_beside_another_is_not_answered_again(store):
-    """`release_also` writes an answer without a line of its own."""
-    from tests.scenarios import paper_scenario
-
-    town = paper_scenario()
-    ann = town.stream("ann", book=store, time=0)
-    ann.release(4)
-    beside = ann.release_also(4, Query(paper.VALUES, name="beside"))
-    given = terms(query="beside", origin=None)
-    again, repeated = release(store, "ann", 1, 2, given)
-    assert repeated
-    assert again.lattice.tolist() == beside.lattice.tolist()
+def test_two_questions_at_one_slot_are_two_moments_of_one_budget(store):
+    """Each has a line of its own, and what was said on both is erased and counted together."""
+    first, _ = release(store, "ann", 1, 4, terms(origin=None))
+    other = terms(query="beside", origin=None)
+    beside, repeated = release(store, "ann", 1, 4, other)
+    assert not repeated
+    assert same(beside, release(store, "ann", 1, 2, other)[0])
+    assert same(first, release(store, "ann", 1, 2, terms(origin=None))[0])
+    assert store.ledger("ann").spent == 2
     store.erase("ann")
-    with pytest.raises(ArgumentError, match="time must come after"):
-        release(store, "ann", 1, 2, given)
+    for asked in (other, terms(origin=None)):
+        with pytest.raises(ArgumentError, match="time must come after"):
+            release(store, "ann", 1, 2, asked)
 
 
 def test_a_store_goes_on_with_its_own_key_only(store, store_url):
