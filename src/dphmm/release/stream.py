@@ -242,10 +242,11 @@ class Stream:
             epsilon: The price that it had, if not the stream's own.
         """
         with self._lock:
-            # Where only one state was possible the price was 0, and it still is.
-            price = self.epsilon if epsilon in (None, 0, "0") else as_epsilon(epsilon)
             prior = self.posterior.predict(self.model.at(self.time + 1))
             step = self.plan.at(self.plan.to_protect(prior))
+            price = self.epsilon
+            if epsilon is not None and not step.is_lone:
+                price = as_epsilon(epsilon)  # where only one state is possible it was 0
             said = lattice_vector(lattice)
             if said.shape != (self.query.dimension,):
                 raise ArgumentError(
