@@ -244,9 +244,8 @@ class Stream:
         with self._lock:
             prior = self.posterior.predict(self.model.at(self.time + 1))
             step = self.plan.at(self.plan.to_protect(prior))
-            price = self.epsilon
-            if epsilon is not None and not step.is_lone:
-                price = as_epsilon(epsilon)  # where only one state is possible it was 0
+            own = epsilon is None or step.is_lone  # where only one state is possible it was 0
+            price = self.epsilon if own else as_epsilon(epsilon)  # type: ignore[arg-type]
             said = lattice_vector(lattice)
             if said.shape != (self.query.dimension,):
                 raise ArgumentError(
