@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from math import exp
+from math import exp, log
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from dphmm import kernels
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import determinant
 from dphmm.geometry.query import Query
-from dphmm.noise.coins import geometric, laplace
+from dphmm.noise.coins import bernoulli_exp, exp_digits, geometric, laplace, whole_steps
 from dphmm.noise.cones import Fan, fan_of
 from dphmm.noise.envelope import Envelope, envelope_of, sampler_of
 from dphmm.noise.mechanism import Mechanism
@@ -206,7 +207,14 @@ def test_a_long_body_has_a_scale_for_each_axis():
 
 
 @pytest.mark.parametrize(("p", "q", "depth"), [(1, 1, 7), (2, 1, 7), (1, 2, 7), (3, 2, 7)])
-def test_a_coordinate_is_discrete_laplace(p, q, depth):
+def test_a_coordinate_is_discrete_laplace(p, q, depth, monkeypatch):
+    def by_coins(source):
+        whole = 0
+        while bernoulli_exp(1, 1, source):
+            whole += 1
+        return whole
+
+    monkeypatch.setattr("dphmm.noise.coins.whole_steps", by_coins)
     results, undecided = law(lambda w: laplace(p, q, w), depth)
     assert sum(results.values()) + undecided == 1
     ratio = exp(-p / q)
@@ -215,6 +223,37 @@ def test_a_coordinate_is_discrete_laplace(p, q, depth):
         assert results[m] <= wanted <= results[m] + undecided
     assert undecided < Fraction(1, 2)
     assert results[1] == results[-1]
+
+
+def digits_of(*numbers):
+    data = b"".join(number.to_bytes(4, "little") for number in numbers)
+    return Words(lambda wanted: (data + bytes(wanted))[:wanted])
+
+
+@pytest.mark.parametrize("digits", [32, 64, 320])
+def test_digits_of_powers_of_e_are_those_of_decimals(digits):
+    with localcontext(prec=200):
+        for m in range(1, 64):
+            assert exp_digits(m, digits) == int(Decimal(-m).exp() * 2**digits)
+
+
+def test_a_whole_step_counts_the_powers_of_e_above_a_uniform_number():
+    """Exactly: digits below those of e^-m are below e^-m, and equal ones leave it to the next."""
+    powers = np.array([exp_digits(m, 32) for m in range(1, 64)], dtype=np.int64)
+    for m in range(1, 22):
+        first, second = divmod(exp_digits(m, 64), 2**32)
+        assert whole_steps(digits_of(first - 1, 0)) == m
+        assert whole_steps(digits_of(first + 1, 0)) == m - 1
+        assert whole_steps(digits_of(first, second - 1)) == m
+        assert whole_steps(digits_of(first, second + 1)) == m - 1
+        for number in (first - 1, first, first + 1):
+            cursor = np.zeros(1, dtype=np.int64)
+            words = np.array([number], dtype=np.uint32)
+            drawn = kernels.coins.whole_steps(powers, words, cursor)
+            assert cursor[0] == (-1 if number == first else 1)
+            assert number == first or drawn == whole_steps(digits_of(number, 0))
+    assert whole_steps(digits_of(2**32 - 1)) == 0
+    assert whole_steps(digits_of(0, 1)) == 44 == int(log(2**64))
 
 
 WORD = 2**64

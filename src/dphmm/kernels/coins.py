@@ -130,29 +130,40 @@ def geometric(p: int, q: int, words: IntArray, cursor: IntArray) -> Whole:
         remainder = below(q, words, cursor)
         if bernoulli_exp(remainder, q, words, cursor):
             break
-    return (remainder + q * whole_steps(words, cursor)) // p
-
-
-@njit(cache=True)
-def whole_steps(words: IntArray, cursor: IntArray) -> Whole:
-    """m with probability proportional to exp(-m)."""
     whole = np.int64(0)
     while cursor[0] >= 0 and _series(1, 1, words, cursor):
         whole += 1
         if whole > LEVELS:
             cursor[0] = -1
-    return whole
+    return (remainder + q * whole) // p
 
 
 @njit(cache=True)
-def laplace(p: int, q: int, words: IntArray, cursor: IntArray) -> Whole:
+def whole_steps(powers: IntArray, words: IntArray, cursor: IntArray) -> Whole:
+    """m with probability proportional to exp(-m); `powers` are the first digits of e^-1, ..."""
+    if cursor[0] < 0 or cursor[0] >= len(words):
+        cursor[0] = -1
+        return np.int64(0)
+    value = np.int64(words[cursor[0]])
+    cursor[0] += 1
+    m = 0
+    while value < powers[m]:
+        m += 1
+    # Digits of a power, the last of which are zeros: one word cannot decide.
+    if value == powers[m]:
+        cursor[0] = -1
+    return np.int64(m)
+
+
+@njit(cache=True)
+def laplace(p: int, q: int, powers: IntArray, words: IntArray, cursor: IntArray) -> Whole:
     """m with probability proportional to exp(-|m| p/q); the sign comes with the remainder."""
     while True:
         number = below(2 * q, words, cursor)
         remainder = number >> 1
         if not bernoulli_exp(remainder, q, words, cursor):
             continue
-        m = (remainder + q * whole_steps(words, cursor)) // p
+        m = (remainder + q * whole_steps(powers, words, cursor)) // p
         if cursor[0] < 0:
             return np.int64(0)
         if number & 1 == 0:

@@ -16,6 +16,7 @@ NEARLY = 1 - 2.0**-40
 @njit(cache=True, nogil=True)
 def draw_many(
     words: IntArray,
+    powers: IntArray,
     rates: IntArray,
     slopes: IntArray,
     scale: int,
@@ -30,9 +31,10 @@ def draw_many(
 ) -> Mask:
     """Write a noise vector for every row of words; not done is what needs Python integers.
 
-    Coordinate j is drawn at the rate rates[0, j] / rates[1, j], which is epsilon
-    slopes[j] / scale. Normals are in the coordinates of the basis, `shares` are 1 / offsets
-    as floats, `basis` is in the query's own coordinates, and `reach` bounds each |x_j|.
+    `powers` are the first 32 digits of e^-1, e^-2, ... down to a zero. Coordinate j is drawn
+    at the rate rates[0, j] / rates[1, j], which is epsilon slopes[j] / scale. Normals are in
+    the coordinates of the basis, `shares` are 1 / offsets as floats, `basis` is in the query's
+    own coordinates, and `reach` bounds each |x_j|.
     """
     done = np.empty(len(words), dtype=np.bool_)
     cursor = np.empty(1, dtype=np.int64)
@@ -42,7 +44,7 @@ def draw_many(
         while cursor[0] >= 0:
             below = np.int64(0)
             for j in range(len(x)):
-                x[j] = laplace(rates[0, j], rates[1, j], words[row], cursor)
+                x[j] = laplace(rates[0, j], rates[1, j], powers, words[row], cursor)
                 if abs(x[j]) > reach:
                     cursor[0] = -1
                     x[j] = 0

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from dphmm.noise.randomness import Words
 
-__all__ = ["bernoulli_exp", "geometric", "laplace"]
+__all__ = ["bernoulli_exp", "geometric", "laplace", "whole_steps"]
+
+WORD_DIGITS = 32
+"""Binary digits of a word."""
 
 
 def bernoulli_exp(numerator: int, denominator: int, words: Words) -> bool:
@@ -27,7 +32,10 @@ def geometric(p: int, q: int, words: Words) -> int:
         remainder = words.below(q)
         if bernoulli_exp(remainder, q, words):
             break
-    return (remainder + q * _whole_steps(words)) // p
+    whole = 0
+    while bernoulli_exp(1, 1, words):
+        whole += 1
+    return (remainder + q * whole) // p
 
 
 def laplace(p: int, q: int, words: Words) -> int:
@@ -39,13 +47,41 @@ def laplace(p: int, q: int, words: Words) -> int:
     while True:
         remainder, sign = divmod(words.below(2 * q), 2)
         if bernoulli_exp(remainder, q, words):
-            m = (remainder + q * _whole_steps(words)) // p
+            m = (remainder + q * whole_steps(words)) // p
             if m or not sign:
                 return -m if sign else m
 
 
-def _whole_steps(words: Words) -> int:
-    whole = 0
-    while bernoulli_exp(1, 1, words):
-        whole += 1
-    return whole
+def whole_steps(words: Words) -> int:
+    """m with probability proportional to exp(-m), exactly, nearly always from one word.
+
+    A word holds the first 32 binary digits of a uniform number, and m counts the powers
+    e^-1, e^-2, ... above it. If the digits are those of such a power, more words decide.
+    """
+    value, digits = words.word(), WORD_DIGITS
+    while True:
+        m = 0
+        while value < (bound := exp_digits(m + 1, digits)):
+            m += 1
+        if value != bound:
+            return m
+        value, digits = value << WORD_DIGITS | words.word(), digits + WORD_DIGITS
+
+
+@lru_cache(maxsize=256)
+def exp_digits(m: int, digits: int) -> int:
+    """The whole part of 2**digits e**-m, by a series whose rest is known to be too small."""
+    guard = 2 * digits + 32
+    while True:
+        # 1/e between two fractions: the alternating series, cut after and before a term.
+        total, term, k = 0, 1 << guard, 0
+        while term:
+            total += -term if k % 2 else term
+            k += 1
+            term //= k
+        # k terms, each at most one too small, and a rest below one; then to the power of m.
+        low, high = (total - k - 1) ** m, (total + k + 1) ** m
+        shift = m * guard - digits
+        if low >> shift == high >> shift:
+            return low >> shift
+        guard *= 2

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
-from math import ceil, gcd, prod, tanh
+from itertools import permutations, product
+from math import ceil, exp, gcd, prod, tanh
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from dphmm import kernels
 from dphmm._types import ObjectArray
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import SAFE, adjugate, exact_product, largest
-from dphmm.noise.coins import bernoulli_exp, laplace
+from dphmm.noise.coins import WORD_DIGITS, bernoulli_exp, exp_digits, laplace
 from dphmm.noise.cones import fan_of
 from dphmm.noise.drawing import LEVELS, WIDE, Compiled, Sampler
 from dphmm.noise.randomness import SHORT, Words
@@ -96,12 +96,14 @@ class Envelope(Sampler):
         return [epsilon * slope / self.scale for slope in self.slopes]
 
     def words_wanted(self, epsilon: float) -> int:
-        """Words that are nearly always enough: twice what an answer takes on average."""
+        """Words that are nearly always enough: over twice what an answer takes on average."""
         rates = [epsilon * slope / self.scale for slope in self.slopes]
         # The normaliser of the proposal bounds the tries, since that of the noise is above 1.
         tries = min(float(self.tries), prod(1 / tanh(rate / 2) for rate in rates))
-        short = 2 * Fraction(epsilon).denominator * self.scale <= SHORT
-        return ceil(2 * (tries + 0.5) * (7 if short else 10) * self.body.rank)
+        short = 2 * Fraction(epsilon).limit_denominator().denominator * self.scale <= SHORT
+        # Half of the zeros are thrown away with their words.
+        steps = sum(2 / (1 + exp(-rate)) for rate in rates)
+        return ceil(2.5 * (tries + 0.5) * ((5 if short else 8) * steps + 5))
 
     def compiled(self, epsilon: Fraction) -> Compiled | None:
         """The compiled draw and its arguments; None if a product could pass two words."""
@@ -128,7 +130,9 @@ class Envelope(Sampler):
         ):
             return None
         whole = offsets.astype(np.int64)
+        powers = [exp_digits(m, WORD_DIGITS) for m in range(1, LEVELS)]
         return kernels.envelope.draw_many, (
+            np.array(powers, dtype=np.int64),
             np.array([rate.as_integer_ratio() for rate in rates], dtype=np.int64).T.copy(),
             np.array(self.slopes, dtype=np.int64),
             self.scale,
@@ -170,24 +174,33 @@ def sampler_of(body: SensitivityHull, epsilon: Fraction) -> Sampler:
 
 
 def _smallest_envelope(body: SensitivityHull) -> tuple[list[list[int]], list[int], int]:
-    """A basis, slopes and scale: reduced in K's metric, then improved one addition at a time."""
+    """A basis, slopes and scale: reduced in K's metric, then by the best additions."""
     basis = _reduced_basis(_metric(body))
     inverse = _inverse(basis)
     corners = exact_product(body.body.corners, np.array(inverse, dtype=object)).astype(object)
     slopes, scale = _slopes(corners)
-    improved = body.rank > 2
-    while improved:
-        improved = False
-        for i, j in product(range(body.rank), repeat=2):
-            for sign in (1, -1) if i != j else ():
-                moved = corners.copy()
-                moved[:, j] -= sign * corners[:, i]
-                new_slopes, new_scale = _slopes(moved)
-                # The volume (2 scale)^rank / prod slopes, compared without a quotient.
-                if new_scale**body.rank * prod(slopes) < scale**body.rank * prod(new_slopes):
-                    basis[i] = [a + sign * b for a, b in zip(basis[i], basis[j], strict=True)]
-                    corners, slopes, scale, improved = moved, new_slopes, new_scale, True
+    moves = [(i, j, sign) for i, j in permutations(range(body.rank), 2) for sign in (1, -1)]
+    while body.rank > 2:
+        fits = [_slopes(_moved(corners, *move)) for move in moves]
+        best = min(range(len(moves)), key=lambda number: _volume(*fits[number]))
+        if _volume(*fits[best]) >= _volume(slopes, scale):
+            break
+        i, j, sign = moves[best]
+        basis[i] = [a + sign * b for a, b in zip(basis[i], basis[j], strict=True)]
+        corners, (slopes, scale) = _moved(corners, i, j, sign), fits[best]
     return basis, slopes, scale
+
+
+def _moved(corners: ObjectArray, i: int, j: int, sign: int) -> ObjectArray:
+    """The coordinates of corners after basis vector j was added to vector i."""
+    moved = corners.copy()
+    moved[:, j] -= sign * corners[:, i]
+    return moved
+
+
+def _volume(slopes: list[int], scale: int) -> Fraction:
+    """The volume of a cross-polytope, but for a factor of the rank alone."""
+    return Fraction(scale ** len(slopes), prod(slopes))
 
 
 def _inverse(basis: list[list[int]]) -> list[list[int]]:
