@@ -21,10 +21,11 @@ the truth, so every one of them can be shown to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -132,6 +133,22 @@ def expect(value: object, kind: type, argument: str) -> None:
         raise ArgumentError(
             f"{argument} must be {article} {kind.__name__}, got {type(value).__name__}"
         )
+
+
+def expect_each(values: Iterable[Any], kind: type, argument: str) -> list[Any]:
+    """A list of the values, if they are several and each is of a type.
+
+    Args:
+        values: What was given.
+        kind: The class that each must be an instance of.
+        argument: What the message calls them.
+    """
+    if not isinstance(values, Iterable):
+        raise ArgumentError(f"{argument} must be a sequence, got {type(values).__name__}")
+    listed = list(values)
+    for value in listed:
+        expect(value, kind, f"each of {argument}")
+    return listed
 
 
 def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:

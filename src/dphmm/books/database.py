@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dphmm.errors import ArgumentError, StoreError, require
+from dphmm.errors import ArgumentError, StoreError, expect, require
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
 
@@ -241,8 +241,11 @@ class Postgres(Database):
         return StoreError(f"the store {self.name} {reason}")
 
 
-def connect(url: str) -> Database:
+def connect(url: str | Path) -> Database:
     """The database of a URL: postgresql://..., sqlite:///path, or the path of a file."""
+    if isinstance(url, Path):
+        return Sqlite(str(url))
+    expect(url, str, "url")
     scheme, separator, rest = url.partition("://")
     if not separator:
         return Sqlite(url)

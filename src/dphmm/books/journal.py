@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dphmm.books.memory import MemoryBook
-from dphmm.errors import DataError
+from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -31,7 +31,7 @@ from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
-from dphmm.tables.files import sync_folder
+from dphmm.tables.files import as_path, sync_folder
 
 __all__ = ["Journal"]
 
@@ -59,7 +59,9 @@ class Journal(MemoryBook):
 
     def __init__(self, path: str | Path, time_of: Callable[[int], int | str] | None = None) -> None:
         super().__init__()
-        self.path = Path(path)
+        self.path = as_path(path)
+        if time_of is not None and not callable(time_of):
+            raise ArgumentError(f"time_of must be a function, got {type(time_of).__name__}")
         self._time_of = time_of
         self._written: dict[Line, int] = {}
         """How many answers each line had when its standing was written."""
@@ -77,7 +79,7 @@ class Journal(MemoryBook):
     ) -> None:
         """See `Book`."""
         with self._guard:
-            self._check(standings, places)
+            self._check(answers, standings, places)
             new = [record for table in answers for record in table.records()]
             lines = [self._answer_line(record) for record in new]
             counts: dict[Line, int] = {}
@@ -102,6 +104,7 @@ class Journal(MemoryBook):
 
     def adopt(self, standing: Standing) -> None:
         """See `MemoryBook`; the file says that it happened."""
+        expect(standing, Standing, "standing")
         with self._guard:
             before = self._find_standing(standing.line)
             was = None if before is None else before.law.hex()
@@ -112,6 +115,7 @@ class Journal(MemoryBook):
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
+        expect(key, KeyInUse, "key")
         with self._guard:
             self._append([_line("key", vars(key))])
             super().use_key(key)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Integral
 
 from dphmm.cost.ledger import Totals
-from dphmm.errors import MovedError, StoreError
+from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse
+from dphmm.release.book import KeyInUse, check_commit
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -60,7 +61,7 @@ class MemoryBook:
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
         with self._guard:
-            return [self._place(line) for line in lines]
+            return [self._place(line) for line in expect_each(lines, Line, "lines")]
 
     def _place(self, line: Line) -> Place:
         person, said = line[:2], self._records.get(line, {})
@@ -80,23 +81,28 @@ class MemoryBook:
             key=self._key,
         )
 
+    def _said(self, line: Line) -> dict[int, Record]:
+        expect(line, Line, "line")
+        return self._records.get(line, {})
+
     def _find_standing(self, line: Line) -> Standing | None:
         return self._standings.get(line)
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`."""
-        said = self._records.get(line, {})
+        said = self._said(line)
         if not said or next(reversed(said)) <= after:
             return ()
         return [record for time, record in said.items() if time > after]
 
     def answers(self, line: Line) -> list[Record]:
         """See `Book`."""
-        return list(self._records.get(line, {}).values())
+        return list(self._said(line).values())
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
-        said = self._records.get(line, {})
+        said = self._said(line)
+        times = expect_each(times, Integral, "times")
         return {time: said[time] for time in times if time in said}
 
     def commit(
@@ -104,13 +110,16 @@ class MemoryBook:
     ) -> None:
         """See `Book`."""
         with self._guard:
-            self._check(standings, places)
+            self._check(answers, standings, places)
             for table in answers:
                 for record in table.records():
                     self._keep(record)
             self._stand(standings)
 
-    def _check(self, standings: Sequence[Standing], places: Sequence[Place]) -> None:
+    def _check(
+        self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
+    ) -> None:
+        check_commit(answers, standings, places)
         moved = [
             standing.line
             for standing, place in zip(standings, places, strict=True)
@@ -143,6 +152,7 @@ class MemoryBook:
         Args:
             standing: Where the line stands, under the other law.
         """
+        expect(standing, Standing, "standing")
         with self._guard:
             self._stand([standing])
 
@@ -152,6 +162,7 @@ class MemoryBook:
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
+        expect(key, KeyInUse, "key")
         self._key = key
 
     def __repr__(self) -> str:

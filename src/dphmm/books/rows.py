@@ -10,6 +10,8 @@ from math import inf
 
 from dphmm.books.database import Row, Transaction
 from dphmm.cost.ledger import Totals
+from dphmm.errors import expect
+from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
@@ -52,6 +54,8 @@ def find_person(
     transaction: Transaction, client: str, name: str, *, lock: bool = False
 ) -> Person | None:
     """The person, if the store knows them; locked until the end of the transaction if asked."""
+    expect(client, str, "client")
+    expect(name, str, "person")
     row = transaction.row(
         "SELECT id, budget, spent, entries, version FROM people WHERE client = ? AND name = ?"
         + (transaction.for_update if lock else ""),
@@ -99,8 +103,8 @@ def list_answers(
         (
             person,
             line.query,
-            -(2**62) if after is None else after,
-            2**62 if most is None else most,
+            -(2**62) if after is None else whole(after, "after", None),
+            2**62 if most is None else whole(most, "most"),
         ),
     )
     return [_record(line, row) for row in rows]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Integral
 from pathlib import Path
 from threading import Lock
 
@@ -28,11 +29,19 @@ from dphmm.books.rows import (
 )
 from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, MovedError, NotFoundError, StoreError
+from dphmm.errors import (
+    ArgumentError,
+    DataError,
+    MovedError,
+    NotFoundError,
+    StoreError,
+    expect,
+    expect_each,
+)
 from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse
+from dphmm.release.book import KeyInUse, check_commit
 from dphmm.release.moment import Line, check_client, check_name
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -70,7 +79,7 @@ class Store:
         """Of a person's number and a query: the person's version and where the line stood then."""
 
     @classmethod
-    def open(cls, url: str, *, secret: bytes | None = None, create: bool = True) -> Store:
+    def open(cls, url: str | Path, *, secret: bytes | None = None, create: bool = True) -> Store:
         """The store at a path, sqlite:///path or postgresql://..., made or migrated if needed.
 
         Args:
@@ -78,6 +87,7 @@ class Store:
             secret: What names the tombstones of erased people; by default the store's own.
             create: Whether it may be made.
         """
+        expect(b"" if secret is None else secret, bytes, "secret")
         database = connect(url)
         if isinstance(database, Sqlite) and not create and not Path(database.name).exists():
             raise StoreError(f"the store {database.name} does not exist; a release makes it")
@@ -94,7 +104,7 @@ class Store:
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
-        if not lines:
+        if not expect_each(lines, Line, "lines"):
             return []
         with self.database.transaction(write=False) as transaction:
             self._key = self._key or find_key_in_use(transaction)
@@ -150,7 +160,8 @@ class Store:
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
-        if not times:
+        expect(line, Line, "line")
+        if not expect_each(times, Integral, "times"):
             return {}
         with self.database.transaction(write=False) as transaction:
             person = self._known(transaction, line.client, line.person)
@@ -160,6 +171,7 @@ class Store:
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
         """See `Book`."""
+        check_commit(answers, standings, places)
         said: dict[tuple[str, str], list[Record]] = {}
         for table in answers:
             for record in table.records():
@@ -206,6 +218,7 @@ class Store:
         Args:
             standing: Where the line stands, under the other law.
         """
+        expect(standing, Standing, "standing")
         with self.database.transaction() as transaction:
             person = self._lock(transaction, standing.line)
             before = self._standing(transaction, person, standing.line.query)
@@ -232,6 +245,7 @@ class Store:
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`; of two servers that begin at once the first one's key stays."""
+        expect(key, KeyInUse, "key")
         clause = "DO UPDATE SET value = excluded.value" if key.rotated else "DO NOTHING"
         with self.database.transaction() as transaction:
             transaction.rows(
@@ -279,6 +293,7 @@ class Store:
             after: Only those after this slot.
             most: Not more than so many.
         """
+        expect(line, Line, "line")
         with self.database.transaction(write=False) as transaction:
             person = self._known(transaction, line.client, line.person)
             return list_answers(transaction, person.number, line, after, most)
@@ -307,6 +322,7 @@ class Store:
         Args:
             client: Which client's.
         """
+        check_client(client)
         with self.database.transaction(write=False) as transaction:
             found = transaction.rows(
                 "SELECT name FROM people WHERE client = ? ORDER BY name", (client,)

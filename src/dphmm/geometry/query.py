@@ -160,7 +160,7 @@ class Query:
             possible: A mask over the states, or the numbers of the possible ones.
         """
         candidates = np.flatnonzero(possible_mask(possible, self.n_states))
-        wanted = state_numbers(states, self.n_states, "states", private=True)
+        wanted = np.atleast_1d(state_numbers(states, self.n_states, "states", private=True))
         points, among = self.points[wanted], self.points[candidates]
         if self.reach < 2**29:
             return candidates[kernels.distance.nearest_among(points, among)]

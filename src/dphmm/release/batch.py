@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError, expect
+from dphmm.errors import ArgumentError, BudgetError, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
@@ -35,51 +35,10 @@ from dphmm.release.moment import (
     person_bytes,
     time_bytes,
 )
+from dphmm.release.said import BatchRelease, Charged
 from dphmm.release.standing import Standing
 
-__all__ = ["Batch", "BatchRelease"]
-
-
-@dataclass(frozen=True, eq=False)
-class Charge:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
-
-
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
-
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
-
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charge, ...] = ()
+__all__ = ["Batch"]
 
 
 class Batch:
@@ -145,7 +104,7 @@ class Batch:
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
         self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
-        self._charges: list[tuple[int, Charge]] = []
+        self._charges: list[tuple[int, Charged]] = []
         self._steps = 0
         self._clock = ""
         beliefs = read_beliefs(start, len(people), model.n_states)
@@ -164,15 +123,15 @@ class Batch:
             plan: See `Batch`.
             options: The other arguments of `Batch`.
         """
-        for standing in standings:
-            expect(standing, Standing, "standings")
+        standings = expect_each(standings, Standing, "standings")
+        expect(options.get("law"), bytes, "law")
         laws = {standing.law for standing in standings if standing.law}
         clients = {standing.line.client for standing in standings}
         clocks = {standing.clock for standing in standings}
         if max(len(laws), len(clients), len(clocks)) > 1:
             raise ArgumentError("standings must be of one client, law and clock, got several")
-        if options.get("law") is None or laws - {options["law"]}:
-            raise ArgumentError("law must be that of the standings, got another or none")
+        if laws - {options["law"]}:
+            raise ArgumentError("law must be that of the standings, got another")
         batch = cls(
             model,
             plan,
@@ -201,9 +160,9 @@ class Batch:
         """
         return self._table.belief(self._number(person))
 
-    def _number(self, person: int) -> int:
-        if whole(person, "person") >= len(self.people):
-            raise ArgumentError(f"person must be one of {len(self.people)} people, by number")
+    def _number(self, person: int, argument: str = "person") -> int:
+        if whole(person, argument) >= len(self.people):
+            raise ArgumentError(f"{argument} must be among {len(self.people)} people, by number")
         return int(person)
 
     def standings(self, people: ArrayLike | None = None) -> list[Standing]:
@@ -212,7 +171,8 @@ class Batch:
         Args:
             people: Their numbers; everybody by default.
         """
-        wanted = range(len(self.people)) if people is None else np.asarray(people).tolist()
+        given = np.arange(len(self.people)) if people is None else as_array(people, "people")
+        wanted = [self._number(person, "people") for person in np.atleast_1d(given).tolist()]
         now = np.zeros(len(self.people), dtype=bool)
         for step, charge in reversed(self._charges):
             if step < self._steps:
@@ -277,7 +237,7 @@ class Batch:
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
-        charges: list[Charge] = []
+        charges: list[Charged] = []
         for possible, members in self._table.move_sets(model):
             step = self.plan.at(possible)
             speaking = members[answered[members]]
@@ -288,7 +248,7 @@ class Batch:
                 lattice[speaking] = step.known_answer
                 nothing = Fraction(0)
                 said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, nothing, nothing, said_of))
+                charges.append(Charged(speaking, nothing, nothing, said_of))
                 continue
             said = self._draw(step.mechanism(price), step, states, speaking, times)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
@@ -296,7 +256,7 @@ class Batch:
             if len(speaking):
                 cost = step.constrained(price)
                 said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, price, cost, said_of))
+                charges.append(Charged(speaking, price, cost, said_of))
             if step.mechanism(price) not in noises:
                 noises.append(step.mechanism(price))
             noise_of[speaking] = noises.index(step.mechanism(price))

@@ -89,17 +89,22 @@ def check_client(client: str) -> str:
     return client
 
 
+def check_randomness(randomness: Randomness | None) -> None:
+    """Refuse what is no source of noise, such as a key by itself."""
+    if randomness is not None and not isinstance(randomness, Randomness):
+        raise ArgumentError(
+            f"randomness must be a kind of Randomness, got {type(randomness).__name__}; "
+            f"for a key use KeyedRandomness(key)"
+        )
+
+
 def check_parts(
     model: Chain, plan: Plan, randomness: Randomness | None, time: object = None
 ) -> None:
     """Refuse parts of a stream or batch that do not go together."""
     expect(model, Chain, "model")
     expect(plan, Plan, "plan")
-    if randomness is not None and not isinstance(randomness, Randomness):
-        raise ArgumentError(
-            f"randomness must be a kind of Randomness, got {type(randomness).__name__}; "
-            f"for a key use KeyedRandomness(key)"
-        )
+    check_randomness(randomness)
     if model.n_states != plan.query.n_states:
         raise ArgumentError(
             f"model must have the {plan.query.n_states} states of the query, got {model.n_states}"

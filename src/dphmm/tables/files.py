@@ -10,9 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from dphmm.errors import DataError
+from dphmm.errors import ArgumentError, DataError
 
-__all__ = ["csv_text", "read_text", "whole_file", "write_whole"]
+__all__ = ["as_path", "csv_text", "read_text", "whole_file", "write_whole"]
+
+
+def as_path(path: str | Path) -> Path:
+    """The path of a file, as somebody gave it."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise ArgumentError(f"path must name a file, got {type(path).__name__}") from None
 
 
 @contextmanager
@@ -22,7 +30,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     It is written beside, as `.NAME.part`, and renamed; after an error nothing is left, and
     what was there before is as it was. Pipes and devices are written to directly.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(as_path(path)))
     if target.exists() and not target.is_file():
         with target.open("wb") as out:
             yield out
@@ -58,7 +66,7 @@ def sync_folder(folder: Path) -> None:
 def read_text(path: str | Path) -> str:
     """A text file's content, its line ends as they are; an error names the file."""
     try:
-        return Path(path).read_bytes().decode("utf-8-sig")
+        return as_path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{path}: file must be UTF-8 text, got other bytes") from None
     except OSError as fault:

@@ -18,7 +18,7 @@ from dphmm.errors import DataError, require
 from dphmm.release.moment import LONGEST_NAME
 from dphmm.tables.clock import Clock, Slots
 from dphmm.tables.columns import match_columns
-from dphmm.tables.frames import as_polars, is_table
+from dphmm.tables.frames import as_polars, is_table, not_trips
 from dphmm.tables.states import States
 
 __all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips"]
@@ -121,9 +121,13 @@ def read_records(source: Any, name: str) -> Iterator[Record]:
             yield from _parquet(Path(source), name)
             return
         source = open_lines(source)
+    if not isinstance(source, Iterable):
+        raise not_trips(source)
     lines = _decoded(source, name)
     first, number = "", 0
     for first in lines:
+        if not isinstance(first, str):
+            raise not_trips(source)
         number += 1
         if first.strip("\ufeff \t\r\n"):
             break
