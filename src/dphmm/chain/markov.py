@@ -121,7 +121,7 @@ class MarkovModel(Chain):
         anywhere = f", {self.anywhere:g} anywhere" if self.anywhere else ""
         return f"MarkovModel({self.n_states} states, {self.transition.nnz} moves{anywhere})"
 
-    @property
+    @cached_property
     def n_states(self) -> int:
         """How many states there are."""
         return int(self._transition.shape[0])

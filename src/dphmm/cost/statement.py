@@ -93,6 +93,14 @@ def release_statement(
         stated_zeros: Whether some states are impossible because somebody said so, so that the
             sentence has a condition.
     """
+    about = (epsilon, delta, stated_zeros)
+    text = step.sentences.get(about)
+    if text is None:
+        text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
+    return text
+
+
+def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
     where = f" {CONDITION}" if stated_zeros and not step.possible.all() else ""
     if step.is_lone:
         return f"Only one state is possible{where}, so the answer is public; nothing was drawn."

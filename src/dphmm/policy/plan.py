@@ -50,9 +50,11 @@ class Noise:
 
     def mechanism(self, epsilon: Fraction) -> Mechanism:
         """The noise at one epsilon, made once."""
-        if epsilon not in self._made:
-            self._made[epsilon] = Mechanism(self.query, self.body, epsilon)
-        return self._made[epsilon]
+        # Looked up once: a fraction's hash costs as much as the rest of this.
+        made = self._made.get(epsilon)
+        if made is None:
+            made = self._made[epsilon] = Mechanism(self.query, self.body, epsilon)
+        return made
 
     @cached_property
     def _made(self) -> dict[Fraction, Mechanism]:
@@ -100,7 +102,19 @@ class Protected:
 
     def constrained(self, epsilon: Fraction) -> Fraction | float:
         """What a release costs the worst pair of possible states (Theorem 6.3)."""
-        return self.worst_norm * epsilon
+        cost = self._costs.get(epsilon)
+        if cost is None:
+            cost = self._costs[epsilon] = self.worst_norm * epsilon
+        return cost
+
+    @cached_property
+    def _costs(self) -> dict[Fraction, Fraction | float]:
+        return {}
+
+    @cached_property
+    def sentences(self) -> dict[tuple[Any, ...], str]:
+        """What was said of releases at this step; a stream says it again and again."""
+        return {}
 
     @cached_property
     def is_lone(self) -> bool:
