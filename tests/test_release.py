@@ -665,6 +665,33 @@ def test_a_stream_of_an_adopted_and_killed_ledger_follows_all_of_it(tmp_path: Pa
         assert stream.said[-1].lattice.tolist() == said.release(1).lattice.tolist()
 
 
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_stream_follows_its_book_from_the_last_adoption_on(tmp_path: Path, kind: str) -> None:
+    first, second = paper_scenario(), paper_scenario(policy=Policy(complete=True))
+    line = Line("", "ann", "state")
+
+    def check(book: Book, scenario: Scenario, times: list[int]) -> None:
+        stream, (place,) = scenario.stream("ann", book=book), book.places([line])
+        assert [one.time for one in stream.said] == times
+        assert place.standing is not None
+        assert stream.standing.to_bytes() == place.standing.to_bytes()
+
+    with book_of(kind, tmp_path) as book:
+        engine.release(book, [ask(first, [("ann", 1, 1), ("ann", 2, 3)])])
+        check(book, first, [1, 2])
+        assert len(list(adopt_terms(book, second.terms, same_states=True))) == 1  # type: ignore
+        engine.release(book, [ask(second, [("ann", 3, 4), ("ann", 5, 5)])])
+        check(book, second, [3, 5])
+        # Back again: the answers of slots 1 and 2 followed this law, but not into this belief.
+        assert len(list(adopt_terms(book, first.terms, same_states=False))) == 1  # type: ignore
+        check(book, first, [])
+        engine.release(book, [ask(first, [("ann", 6, 4)])])
+        check(book, first, [6])
+    if kind == "journal":
+        with book_of(kind, tmp_path) as book:
+            check(book, first, [6])
+
+
 def test_a_disk_that_takes_a_part_of_a_write_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,9 @@ class Journal(MemoryBook):
         """How many answers each line had when its standing was written."""
         self._on_disk: dict[Line, tuple[int, int]] = {}
         """Where the latest standing of each line begins in the file, and how long it is."""
+        self._adopted_at: dict[Line, tuple[int, int]] = {}
+        """The same of the standings from which other laws were adopted."""
+        self._adopting = False
         self._file = self._open()
         try:
             self._read()
@@ -110,8 +113,14 @@ class Journal(MemoryBook):
             was = None if before is None else before.law.hex()
             facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
             self._append([_line("adopted", facts)], [standing])
-            super().adopt(standing)
+            self._stand([standing])
+            self._adopted_at[standing.line] = self._on_disk[standing.line]
             self._written[standing.line] = len(self._records.get(standing.line, ()))
+
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`."""
+        expect(line, Line, "line")
+        return self._read_standing(self._adopted_at.get(line))
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
@@ -146,9 +155,12 @@ class Journal(MemoryBook):
         self._standings.clear()
 
     def _find_standing(self, line: Line) -> Standing | None:
-        if line in self._standings or line not in self._on_disk:
-            return self._standings.get(line)
-        start, size = self._on_disk[line]
+        return self._standings.get(line) or self._read_standing(self._on_disk.get(line))
+
+    def _read_standing(self, place: tuple[int, int] | None) -> Standing | None:
+        if place is None:
+            return None
+        start, size = place
         return _standing(json.loads(os.pread(self._file.fileno(), size, start)))
 
     def __enter__(self) -> Journal:
@@ -255,11 +267,14 @@ class Journal(MemoryBook):
             self._stand([standing])
             self._standings.clear()
             self._on_disk[standing.line] = (place, size)
+            if self._adopting:
+                self._adopted_at[standing.line] = (place, size)
             self._written[standing.line] = len(self._records.get(standing.line, ()))
         elif kind == "key":
             super().use_key(KeyInUse(**facts))
         elif kind not in ("adopted", "end"):
             raise ValueError(kind)
+        self._adopting = kind == "adopted"  # the standing that begins it stands on the next line
 
     def _shorten(self) -> None:
         """Remove what a failed or killed write left behind the last whole line."""

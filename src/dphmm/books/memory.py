@@ -28,7 +28,10 @@ class MemoryBook:
 
     def __init__(self) -> None:
         self._standings: dict[Line, Standing] = {}
+        self._adopted: dict[Line, Standing] = {}
         self._records: dict[Line, dict[int, Record]] = {}
+        self._asked: dict[tuple[str, str], list[Line]] = {}
+        """The lines of each person about whom something was said."""
         self._spent: dict[tuple[str, str], Totals] = {}
         self._versions: dict[tuple[str, str], int] = {}
         self._key: KeyInUse | None = None
@@ -50,12 +53,10 @@ class MemoryBook:
             client: Whose person it is; empty outside a service.
             person: Their name.
         """
-        found = (
-            record
-            for line, said in self._records.items()
-            if line[:2] == (client, person)
-            for record in said.values()
-        )
+        expect(client, str, "client")
+        expect(person, str, "person")
+        lines = self._asked.get((client, person), ())
+        found = [record for line in lines for record in self._records[line].values()]
         return sorted(found, key=lambda record: record.time)
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
@@ -75,7 +76,7 @@ class MemoryBook:
             latest=latest,
             answered=said,
             spent=Fraction(self._spent[person].of(0)) if person in self._spent else Fraction(0),
-            opens=self._key.first if self._key is not None and self._key.rotated else None,
+            opens=None if self._key is None else self._key.opens,
             known=person in self._spent,
             version=self._versions.get(person, 0),
             key=self._key,
@@ -131,7 +132,10 @@ class MemoryBook:
 
     def _keep(self, record: Record) -> None:
         person = record.line[:2]
-        said = self._records.setdefault(record.line, {})
+        said = self._records.get(record.line)
+        if said is None:
+            said = self._records[record.line] = {}
+            self._asked.setdefault(person, []).append(record.line)
         if record.time in said:
             raise StoreError("a moment must be answered once, got a second answer for one")
         said[record.time] = record
@@ -155,6 +159,12 @@ class MemoryBook:
         expect(standing, Standing, "standing")
         with self._guard:
             self._stand([standing])
+            self._adopted[standing.line] = standing
+
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`."""
+        expect(line, Line, "line")
+        return self._adopted.get(line)
 
     def key(self) -> KeyInUse | None:
         """See `Book`."""

@@ -18,11 +18,13 @@ from cachetools import LRUCache
 from dphmm.books.database import Database, Sqlite, Transaction, connect
 from dphmm.books.opening import prepare
 from dphmm.books.rows import (
+    AnsweredTimes,
     Person,
     as_cost,
     find_answers,
     find_key_in_use,
     find_person,
+    find_standing,
     latest_answers,
     list_answers,
     write,
@@ -31,7 +33,6 @@ from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.errors import (
     ArgumentError,
-    DataError,
     MovedError,
     NotFoundError,
     StoreError,
@@ -127,10 +128,12 @@ class Store:
         return Place(
             standing=standing,
             latest=latest,
-            answered=() if person is None else _AnsweredTimes(self, person.number, line.query),
+            answered=()
+            if person is None
+            else AnsweredTimes(self.database, person.number, line.query),
             spent=found.spent,
             limit=found.limit,
-            opens=_first_slot(key),
+            opens=None if key is None else key.opens,
             key=key,
             known=person is not None,
             version=found.version,
@@ -144,15 +147,7 @@ class Store:
             version, kept = self._standings.get((person.number, query), (-1, None))
         if kept is not None and version == person.version:
             return kept
-        row = transaction.row(
-            "SELECT content FROM standings WHERE person = ? AND query = ?", (person.number, query)
-        )
-        if row is None:
-            return None
-        try:
-            return Standing.from_bytes(bytes(row[0]))
-        except DataError as fault:
-            raise StoreError(f"a standing of the store cannot be used: {fault}") from fault
+        return find_standing(transaction, person.number, query)
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`: a database's standings are never behind."""
@@ -224,17 +219,25 @@ class Store:
             before = self._standing(transaction, person, standing.line.query)
             if before is not None and before.time != standing.time:
                 raise MovedError([standing.line])
+            line = (person.number, standing.line.query)
+            # Only the latest one is gone on from.
             transaction.rows(
-                "INSERT INTO adoptions (person, query, time, old, new) VALUES (?, ?, ?, ?, ?)",
-                (
-                    person.number,
-                    standing.line.query,
-                    standing.time,
-                    "" if before is None else before.law.hex(),
-                    standing.law.hex(),
-                ),
+                "UPDATE adoptions SET content = NULL WHERE person = ? AND query = ?", line
+            )
+            old = "" if before is None else before.law.hex()
+            transaction.rows(
+                "INSERT INTO adoptions (person, query, time, old, new, content) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (*line, standing.time, old, standing.law.hex(), standing.to_bytes()),
             )
             write(transaction, [(person, standing, [])])
+
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`."""
+        expect(line, Line, "line")
+        with self.database.transaction(write=False) as transaction:
+            person = self._known(transaction, line.client, line.person)
+            return find_standing(transaction, person.number, line.query, adopted=True)
 
     def key(self) -> KeyInUse | None:
         """See `Book`; read once, and compared with the store's at every commit."""
@@ -375,23 +378,3 @@ class Store:
         if found is None:
             raise NotFoundError("person must be one of the store, got another")
         return found
-
-
-def _first_slot(key: KeyInUse | None) -> int | None:
-    """The first slot that may be answered now, if a rotation has closed earlier ones."""
-    return key.first if key is not None and key.rotated else None
-
-
-class _AnsweredTimes:
-    """The slots of a line that were answered, looked up when somebody asks."""
-
-    def __init__(self, store: Store, person: int, query: str) -> None:
-        self._store, self._person, self._query = store, person, query
-
-    def __contains__(self, time: object) -> bool:
-        with self._store.database.transaction(write=False) as transaction:
-            row = transaction.row(
-                "SELECT 1 FROM answers WHERE person = ? AND query = ? AND time = ?",
-                (self._person, self._query, time),
-            )
-        return row is not None

@@ -36,6 +36,11 @@ class KeyInUse:
     first: int
     rotated: bool = False
 
+    @property
+    def opens(self) -> int | None:
+        """The first slot that may be answered now, if a rotation has closed earlier ones."""
+        return self.first if self.rotated else None
+
 
 @runtime_checkable
 class Book(Protocol):
@@ -71,6 +76,13 @@ class Book(Protocol):
 
     def answers(self, line: Line) -> Sequence[Record]:
         """Everything that was said on a line, in order.
+
+        Args:
+            line: Whose, and to which question.
+        """
+
+    def adopted(self, line: Line) -> Standing | None:
+        """Where a line stood when it went over to its present law; None if it has no other.
 
         Args:
             line: Whose, and to which question.

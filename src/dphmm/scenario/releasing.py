@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -206,12 +205,11 @@ def open_stream(
         standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
     else:
         began = standing.began
-        said = book.answers(line)
-        if all(record.law == standing.law.hex() for record in said):
-            # Nothing was adopted, so the whole history can be followed from its start.
-            standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
-        else:
-            said = book.unsaid(line, standing.time)
+        # What was said under an earlier law cannot be followed; what came after can.
+        standing = book.adopted(line) or Standing(
+            line, terms.law, began, began, terms.start, clock=terms.clock
+        )
+        said = [record for record in book.answers(line) if record.time > standing.time]
     # Somebody new begins where the stream does, also if its first steps are skipped.
     terms = replace(terms, origin=began)
     stream = _BookStream.resume(
@@ -260,11 +258,9 @@ class _BookStream(Stream):
             release = answered.release(0)
             if release.epsilon and not self.ledger.has(release.time, self.query.name):
                 cost = answered.answers.constrained[0]
-                limit, spent = self.ledger.limit, self.ledger.spent
-                entries = [*self.ledger.entries]
+                # Without a check, which the engine has made against the book.
                 entry = Entry(release.time, self.query.name, release.epsilon, cost)
-                before = spent - sum((one.epsilon for one in entries), start=Fraction(0))
-                self.ledger = Ledger(limit, [*entries, entry], spent=before)
+                self.ledger._append(entry)
             self.repeat(release.lattice, release.epsilon)
             return release
 

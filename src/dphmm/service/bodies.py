@@ -107,6 +107,10 @@ class Track(Body):
 class Statement(Body):
     """What all answers to one question cost."""
 
+    since: int | None = Field(
+        description="The slot where this scenario was adopted; what was said until then, under "
+        "another, has been spent and is not in here."
+    )
     releases: int
     spent: str
     text: str

@@ -135,7 +135,9 @@ class Handlers:
 
     def privacy(self, client: str, digest: str, person: str) -> Json:
         """What everything said to the scenario's question costs."""
-        return _costs(self._stream(self._find(client, digest), client, person).statement())
+        stream = self._stream(self._find(client, digest), client, person)
+        since, _ = stream._said_from
+        return _costs(stream.statement(), None if since == stream.began else since)
 
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
@@ -253,7 +255,10 @@ def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
     }
 
 
-def _costs(statement: PrivacyStatement) -> Json:
+def _costs(statement: PrivacyStatement, since: int | None) -> Json:
+    text = statement.text()
+    if since is not None:
+        text = f"After slot {since}, where this scenario was adopted:\n{text}"
     sequence = statement.sequence
     upper = sequence.upper if isinstance(sequence, Bracket) else sequence
     costs = {
@@ -266,6 +271,7 @@ def _costs(statement: PrivacyStatement) -> Json:
     return {
         "releases": statement.releases,
         "spent": str(statement.spent),
-        "text": statement.text(),
+        "since": since,
+        "text": text,
         **{name: None if cost is None else str(cost) for name, cost in costs.items()},
     }
