@@ -209,6 +209,19 @@ def test_a_changed_law_goes_on_when_it_is_adopted_and_a_key_when_it_is_rotated(s
     assert again.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "5"
 
 
+def test_a_name_has_no_blanks_at_its_ends(store):
+    red = Client(store, create_app(store, FAST))
+    red.begin()
+    red.release(1, "s3")
+    for name in ("%20anna", "anna%20", "%20"):
+        refused = red.begin(name)
+        assert refused.status_code == 422
+        assert "a blank at either end" in refused.json()["problem"]
+        assert red.release(1, "s6", name).status_code == 422
+        assert red.ask("GET", red.person(name) + "/track").status_code == 404
+    assert store.people(client="red") == ["anna"]
+
+
 # Laws
 
 

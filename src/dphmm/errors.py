@@ -44,6 +44,9 @@ __all__ = [
 ]
 
 
+LONGEST_NAME = 200
+
+
 class DphmmError(Exception):
     """Everything this library raises on purpose."""
 
@@ -162,6 +165,25 @@ def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
     if not isinstance(value, str) or value not in options:
         known = f"{', '.join(options[:-1])} or {options[-1]}"
         raise ArgumentError(f"{argument} must be {known}, got {value!r}")
+
+
+def check_name(name: str, argument: str) -> str:
+    """The name of a person or a question, if it can be stored, printed and told from others.
+
+    Cells of a file are read without the blanks around them, so a name has none at its ends:
+    " ann" would be somebody else than "ann" by another route.
+
+    Args:
+        name: What was given.
+        argument: What the message calls it.
+    """
+    fits = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+    if not fits or not name.isprintable() or name != name.strip():
+        raise ArgumentError(
+            f"{argument} must be 1 to {LONGEST_NAME} printable characters, none of them a blank "
+            f"at either end"
+        )
+    return name
 
 
 def require(module: str, extra: str) -> ModuleType:

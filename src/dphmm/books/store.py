@@ -36,6 +36,7 @@ from dphmm.errors import (
     MovedError,
     NotFoundError,
     StoreError,
+    check_name,
     expect,
     expect_each,
 )
@@ -43,7 +44,7 @@ from dphmm.geometry.exact import Exact, as_epsilon
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
 from dphmm.release.book import KeyInUse, check_commit
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 

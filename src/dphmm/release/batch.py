@@ -20,7 +20,7 @@ from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError, expect, expect_each
+from dphmm.errors import ArgumentError, BudgetError, check_name, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism, lattice_vector
@@ -86,9 +86,10 @@ class Batch:
         check_parts(model, plan, randomness, time)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
-        named = isinstance(people, (list, tuple)) and all(isinstance(p, str) and p for p in people)
-        if not named or len(set(people)) != len(people):
-            raise ArgumentError("people must have different names, none of them empty")
+        if not isinstance(people, (list, tuple)):
+            raise ArgumentError(f"people must be a list of names, got {type(people).__name__}")
+        if len({check_name(person, "each of people") for person in people}) != len(people):
+            raise ArgumentError("people must have different names, got one twice")
         self.model = model
         self.plan = plan
         self.query = plan.query

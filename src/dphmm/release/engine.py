@@ -17,13 +17,13 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
+from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, check_name
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import Place, Verdict, admit, refusal
 from dphmm.release.answers import Answers
 from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Release
 from dphmm.release.standing import Standing
 from dphmm.release.terms import Terms

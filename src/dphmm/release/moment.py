@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError, expect
+from dphmm.errors import LONGEST_NAME, ArgumentError, expect
 from dphmm.geometry.exact import whole
 from dphmm.noise.randomness import Randomness, encoded
 from dphmm.policy.plan import Plan
@@ -21,7 +21,6 @@ from dphmm.policy.plan import Plan
 __all__ = ["Line", "Moment", "law_of", "moment_bytes"]
 
 LAW = b"dphmm law 1"
-LONGEST_NAME = 200
 
 
 class Line(NamedTuple):
@@ -71,13 +70,6 @@ def law_of(model: Chain, plan: Plan, start: Belief, clock: str = "") -> bytes:
     known = np.rint(start.probabilities * 1e9).astype("<i8").tobytes()
     parts = (LAW, model.digest, plan.digest, start.possible.tobytes(), known, clock.encode())
     return hashlib.sha256(encoded(parts)).digest()
-
-
-def check_name(name: str, argument: str) -> str:
-    """The name, if it can be stored and printed."""
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ArgumentError(f"{argument} must be 1 to {LONGEST_NAME} printable characters")
-    return name
 
 
 def check_client(client: str) -> str:

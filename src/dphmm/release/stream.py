@@ -19,7 +19,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import PrivacyStatement, release_statement
-from dphmm.errors import ArgumentError, DphmmError, expect
+from dphmm.errors import ArgumentError, DphmmError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -81,8 +81,8 @@ class Stream:
         law: bytes | None = None,
     ) -> None:
         check_parts(model, plan, randomness, time)
-        if not isinstance(person, str):
-            raise ArgumentError(f"person must be a name, got {type(person).__name__}")
+        if person != "":
+            check_name(person, "person")
         expect(Ledger() if ledger is None else ledger, Ledger, "ledger")
         self._randomness = SecureRandomness() if randomness is None else randomness
         if self._randomness.keyed and not person:

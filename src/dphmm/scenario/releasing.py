@@ -11,7 +11,7 @@ import numpy as np
 
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, DphmmError, require
+from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, require
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
@@ -19,7 +19,7 @@ from dphmm.release import engine
 from dphmm.release.admission import Verdict, refusal
 from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream

@@ -14,12 +14,12 @@ from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost import Bracket, PrivacyStatement
 from dphmm.cost.ledger import Ledger
-from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
+from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.engine import Ask
-from dphmm.release.moment import Line, check_name
+from dphmm.release.moment import Line
 from dphmm.release.said import Release
 from dphmm.release.stream import Stream
 from dphmm.scenario import Scenario
