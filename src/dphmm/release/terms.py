@@ -8,7 +8,6 @@ from functools import cached_property
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Ledger
 from dphmm.noise.randomness import Randomness
 from dphmm.policy.plan import Plan
 from dphmm.release.batch import Batch
@@ -59,13 +58,7 @@ class Terms:
         line = Line(client, person, self.query)
         return Standing(line, self.law, began, began, self.start, clock=self.clock)
 
-    def stream(
-        self,
-        standing: Standing,
-        *,
-        ledger: Ledger | None = None,
-        randomness: Randomness | None = None,
-    ) -> Stream:
+    def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
         """One person's stream from where they stand."""
         return Stream.resume(
             standing,
@@ -73,7 +66,6 @@ class Terms:
             self.plan,
             epsilon=self.epsilon,
             start=self.start,
-            ledger=ledger,
             randomness=randomness,
             law=self.law,
         )

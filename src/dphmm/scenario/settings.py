@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import tomlkit
 
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
-from dphmm.geometry.exact import as_epsilon, as_text, exact
+from dphmm.geometry.exact import as_delta, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, read_text
@@ -93,10 +93,7 @@ class Settings:
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
         if self.limit is not None:
             object.__setattr__(self, "limit", as_epsilon(self.limit, "limit"))
-        delta = exact(self.delta, "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", as_delta(self.delta))
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
@@ -182,7 +179,7 @@ class _Reader:
             shape=self._choice("shape", ("hull", "enlarged"), "hull"),
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
-            delta=self._number("", "delta", _delta, Fraction(0)),
+            delta=self._number("", "delta", as_delta, Fraction(0)),
             clock=self._clock(self._section("time")),
         )
 
@@ -285,13 +282,6 @@ class _Reader:
 def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:
     for name, kind in kinds.items():
         expect(getattr(given, name), kind, name)
-
-
-def _delta(value: Number) -> Fraction:
-    delta = exact(value)
-    if not 0 <= delta < 1:
-        raise ArgumentError(f"delta must be at least 0 and below 1, got {value!r}")
-    return delta
 
 
 def _is_moderate(value: Number) -> bool:
