@@ -11,7 +11,6 @@ then said again to the belief.
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import zlib
@@ -31,7 +30,7 @@ from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
-from dphmm.tables.files import as_path, sync_folder
+from dphmm.tables.files import as_path, hold, sync_folder
 
 __all__ = ["Journal"]
 
@@ -226,11 +225,7 @@ class Journal(MemoryBook):
             ) from None
         file = os.fdopen(opened, "a+b", buffering=0)
         self._process = os.getpid()
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise DataError(f"{self.path}: ledger must be free, got one in use by a run") from None
+        hold(file, f"{self.path}: ledger")
         return file
 
     def _read(self) -> None:

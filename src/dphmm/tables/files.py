@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from dphmm.errors import ArgumentError, DataError
 
-__all__ = ["as_path", "csv_text", "read_text", "whole_file", "write_whole"]
+__all__ = ["as_path", "csv_text", "hold", "read_text", "whole_file", "write_whole"]
 
 
 def as_path(path: str | Path) -> Path:
@@ -28,7 +29,8 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """A file to write that takes its name only when everything is in it and on disk.
 
     It is written beside, as `.NAME.part`, and renamed; after an error nothing is left, and
-    what was there before is as it was. Pipes and devices are written to directly.
+    what was there before is as it was. One run at a time: another is refused meanwhile. Pipes
+    and devices are written to directly.
     """
     target = Path(os.path.realpath(as_path(path)))
     if target.exists() and not target.is_file():
@@ -36,16 +38,38 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             yield out
         return
     partial = target.with_name(f".{target.name}.part")
-    try:
-        with partial.open("wb") as out:
+    with _open_alone(partial, path) as out:
+        try:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+            os.replace(partial, target)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
     sync_folder(target.parent)
+
+
+def _open_alone(partial: Path, path: str | Path) -> BinaryIO:
+    """An empty file to write, locked; another run may have renamed it while it was opened."""
+    while True:
+        opened = os.open(partial, os.O_RDWR | os.O_CREAT, 0o666)
+        out = os.fdopen(opened, "r+b")
+        hold(out, f"{path}: output")
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(opened), partial.stat()):
+                out.truncate()
+                return out
+        out.close()
+
+
+def hold(file: BinaryIO, what: str) -> None:
+    """Lock a file until it is closed, or say in a line that somebody else has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise DataError(f"{what} must be free, got one in use by a run") from None
 
 
 def write_whole(path: str | Path, content: bytes | str) -> None:
