@@ -30,6 +30,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
     "conditions",
