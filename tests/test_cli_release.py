@@ -14,6 +14,7 @@ from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from dphmm import DataError, KeyedRandomness
 from dphmm.books.journal import Journal
 from dphmm.scenario import Scenario, write_whole
+from dphmm.tables import files
 from tests.scenarios import (
     FEWER,
     LABELS,
@@ -257,6 +259,24 @@ def test_files_that_many_write_at_once_are_whole(tmp_path: Path) -> None:
     assert written
     assert set(written) <= set(contents)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_another_run_has_just_finished_is_not_written_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, partial, honest = tmp_path / "file", tmp_path / ".file.part", files.hold
+
+    def hold_late(file: BinaryIO, what: str) -> None:
+        monkeypatch.undo()
+        partial.write_text("theirs")
+        partial.rename(path)  # between being opened and being locked
+        honest(file, what)
+
+    monkeypatch.setattr(files, "hold", hold_late)
+    with files.whole_file(path) as out:
+        assert path.read_text() == "theirs"
+        out.write(b"ours")
+    assert path.read_text() == "ours"
 
 
 # Oracle

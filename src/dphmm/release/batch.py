@@ -7,9 +7,11 @@ would give, to the last bit.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,8 +43,24 @@ from dphmm.release.standing import Standing
 __all__ = ["Batch"]
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def one_at_a_time(method: Method) -> Method:
+    """The method, for one thread after the other."""
+
+    @wraps(method)
+    def wait(self: Batch, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *arguments, **options)
+
+    return cast(Method, wait)
+
+
 class Batch:
     """Private answers for many people, step by step.
+
+    Several threads may share a batch: each release moves everybody to a step of its own.
 
     Args:
         model: How states follow each other.
@@ -108,6 +126,7 @@ class Batch:
         self._charges: list[tuple[int, Charged]] = []
         self._steps = 0
         self._clock = ""
+        self._lock = threading.RLock()
         beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
         self._laws, self._law_of = self._find_laws(law, beliefs)
@@ -153,6 +172,7 @@ class Batch:
         """Bytes that the beliefs and the threads' scratch take."""
         return self._table.memory
 
+    @one_at_a_time
     def belief(self, person: int) -> Belief:
         """What is believed about one person now.
 
@@ -166,6 +186,7 @@ class Batch:
             raise ArgumentError(f"{argument} must be among {len(self.people)} people, by number")
         return int(person)
 
+    @one_at_a_time
     def standings(self, people: ArrayLike | None = None) -> list[Standing]:
         """Where people stand, as single streams would.
 
@@ -194,6 +215,7 @@ class Batch:
             clock=self._clock,
         )
 
+    @one_at_a_time
     def ledger(self, person: int) -> Ledger:
         """One person's ledger, as a single stream would have written it.
 
@@ -209,6 +231,7 @@ class Batch:
         said = sum((entry.epsilon for entry in entries), start=Fraction(0))
         return Ledger(self.limit, entries, spent=self._spent.of(person) - said)
 
+    @one_at_a_time
     def affordable(self, epsilon: Exact | None = None) -> Mask:
         """Which people's limits allow a release.
 
@@ -220,6 +243,7 @@ class Batch:
             return np.ones(len(self.people), dtype=bool)
         return self._spent.allow(price, self.limit)
 
+    @one_at_a_time
     def release(
         self, true_states: ArrayLike, epsilon: Exact | None = None, active: ArrayLike | None = None
     ) -> BatchRelease:
@@ -280,6 +304,7 @@ class Batch:
             charges=tuple(charges),
         )
 
+    @one_at_a_time
     def skip(self) -> None:
         """Move everybody one step without a word."""
         model = self.model.at(int(self.times[0]) + 1 if len(self.times) else 0)
