@@ -105,7 +105,7 @@ def test_a_lone_possible_state_is_released_with_a_statement():
     stream = example(model=model, policy=PolicyGraph.complete(3), query=Query([0, 5, 9]))
     release = stream.release(1)
     assert release.statement.startswith(
-        "Only one state is possible for people who move as the model says is possible, so the"
+        "Only one state is possible for people who move as the model says is possible from its "
     )
     assert release.lattice.tolist() == [5]
     assert (release.epsilon, stream.ledger.spent) == (0, 0)

@@ -143,10 +143,15 @@ class Ledger:
 
     @property
     def constrained(self) -> Fraction | float:
-        """The sum over every release for the worst pair of possible states."""
+        """The sum over every release for the worst pair of possible states.
+
+        Infinite if something was spent before the entries, since nothing says what on.
+        """
         total = Totals([Fraction(0)])
         for entry in self._entries:
             total.add(0, entry.constrained)
+        if self.spent > sum(entry.epsilon for entry in self._entries):
+            return inf
         return total.of(0)
 
     def spent_at(self, time: int) -> Fraction:

@@ -14,6 +14,7 @@ from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost import Bracket, PrivacyStatement
 from dphmm.cost.ledger import Ledger
+from dphmm.cost.statement import CONDITION, OWN_MOVES, PathCosts
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
@@ -259,19 +260,26 @@ def _costs(statement: PrivacyStatement, since: int | None) -> Json:
     text = statement.text()
     if since is not None:
         text = f"After slot {since}, where this scenario was adopted:\n{text}"
-    sequence = statement.sequence
-    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
-    costs = {
-        "linked": statement.linked,
-        "worst_pair": statement.worst_pair,
-        "event": statement.event,
-        "window": statement.window,
-        "sequence": upper,
-    }
+    own = statement.own
     return {
         "releases": statement.releases,
         "spent": str(statement.spent),
+        "before": str(statement.before),
         "since": since,
         "text": text,
-        **{name: None if cost is None else str(cost) for name, cost in costs.items()},
+        "linked": str(statement.linked),
+        "worst_pair": str(statement.worst_pair),
+        "width": statement.width,
+        "adaptive": statement.adaptive,
+        **_between_paths(statement, CONDITION if statement.stated_zeros else None),
+        "own": None if own is None else _between_paths(own, f"for {OWN_MOVES}"),
     }
+
+
+def _between_paths(costs: PrivacyStatement | PathCosts, condition: str | None) -> Json:
+    """The costs between two paths, and for whom they hold."""
+    sequence = costs.sequence
+    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
+    values = {"event": costs.event, "window": costs.window, "sequence": upper}
+    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    return {"condition": condition, **texts}
