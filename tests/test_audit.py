@@ -465,7 +465,7 @@ def test_classes_make_fresh_samplers_and_objects_are_their_own(tmp_path, monkeyp
         ({"edges": np.array([[0, 9]])}, "edges must join"),
         ({"body": SensitivityHull.from_vertices([[1, 1]])}, "body must have"),
         ({"sample": lambda state, size: np.zeros(size)}, "sample must return"),
-        ({"claimed": 0}, "epsilon"),
+        ({"claimed": 0}, "claimed must be positive"),
         ({"log_probability": lambda answer: np.zeros(2)}, "log_probability must be"),
     ],
 )
