@@ -96,7 +96,7 @@ def test_a_store_of_the_future_is_refused(tmp_path):
     with store.database.transaction() as transaction:
         transaction.rows("UPDATE facts SET value = '99' WHERE name = 'version'")
     store.close()
-    with pytest.raises(StoreError, match="has version 99, this dphmm knows up to 3"):
+    with pytest.raises(StoreError, match="has version 99, this dphmm knows up to 4"):
         Store.open(str(tmp_path / "new.db"))
 
 

@@ -34,6 +34,7 @@ from dphmm.cost.adversary import (
 )
 from dphmm.cost.blowfish import Blowfish, Secret, counting_query
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit
 from dphmm.cost.local_noise import LocalRelease
 from dphmm.errors import (
     ArgumentError,
@@ -101,6 +102,7 @@ __all__ = [
     "Journal",
     "KeyedRandomness",
     "Ledger",
+    "Limit",
     "LocalRelease",
     "MarkovModel",
     "Mechanism",

@@ -81,7 +81,10 @@ CREATE TABLE keys (
 # their moments have no slot, so they cannot be carried over.
 OLDEST = 3
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST)
+# A limit with windows has to know when the erased prices were paid.
+CLOCKS = "ALTER TABLE tombstones ADD COLUMN clocks TEXT NOT NULL DEFAULT '{}'"
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, CLOCKS)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
+from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
+from dphmm.cost.limit import Limit
 from dphmm.cost.sequences import (
     event_epsilon,
     is_within_reach,
@@ -159,12 +161,14 @@ class PrivacyStatement:
     """Whether all of it holds only for people who move as the model says is possible."""
     own: PathCosts | None = None
     """The costs between two paths of the model's own moves, if other paths are possible too."""
+    windows: tuple[tuple[str, Fraction], ...] = ()
+    """How long each window of the limit is, and the most that any of that length cost."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
         only = f", {CONDITION}" if self.stated_zeros else ""
         lines = [
-            f"{_count(self.releases, 'release')}, epsilon {_number(self.spent)} in all.",
+            f"{_count(self.releases, 'release')}, epsilon {self.prices}.",
             f"Two states that the policy links: one step moves the odds between them "
             f"{_factor(self.linked)}{only}.",
             f"Any two possible states: one step moves the odds between them "
@@ -203,6 +207,15 @@ class PrivacyStatement:
             )
         return "\n".join(lines)
 
+    @property
+    def prices(self) -> str:
+        """The epsilon at an instant, within any window of the limit, and in all, in words."""
+        if not self.windows:
+            return f"{_number(self.spent)} in all"
+        within = [f"{_number(most)} at most in any {length}" for length, most in self.windows]
+        parts = [f"{_number(self.linked)} at an instant", *within, f"{_number(self.spent)} in all"]
+        return ", ".join(parts)
+
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
         return f"<ul>{lines}</ul>"
@@ -226,6 +239,7 @@ def privacy_statement(
     prior: ArrayLike | None = None,
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
@@ -237,6 +251,7 @@ def privacy_statement(
         adaptive: Whether hulls depended on earlier answers, as with `delta` above zero. By default
             whether some release could single out a part of the possible states, which is the
             other way in which answers shape later hulls.
+        limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -274,7 +289,15 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
+        windows=_windows(steps, limit),
     )
+
+
+def _windows(steps: list[Fraction], limit: Limit | None) -> tuple[tuple[str, Fraction], ...]:
+    budget = Budget(limit)
+    for step, price in enumerate(steps):
+        budget.add(step, price)
+    return tuple((window.length, budget.most(window.width)) for window in budget.windows)
 
 
 def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.budget import Budgets
+from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit
 from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError, expect
+from dphmm.cost.totals import Totals
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
+from dphmm.release.answers import BatchRelease, Charge
 from dphmm.release.belief_table import SILENT, BeliefTable, read_beliefs, read_times
 from dphmm.release.moment import (
     Line,
@@ -40,48 +43,6 @@ from dphmm.release.standing import Standing
 __all__ = ["Batch", "BatchRelease"]
 
 
-@dataclass(frozen=True, eq=False)
-class Charge:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
-
-
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
-
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
-
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charge, ...] = ()
-
-
 class Batch:
     """Private answers for many people, step by step.
 
@@ -94,7 +55,7 @@ class Batch:
             list with one `Belief` a person.
         time: The slot of the clock at which that is known: one for all, or one for each.
         client: Whose people they are, in a service.
-        limit: The most that may be spent on each; None for no limit.
+        limit: The most that may be spent on each, as for a `Ledger`; None for no limit.
         randomness: See `Stream`.
         law: See `Stream`.
         threads: How many threads to use; by default one for each core.
@@ -119,7 +80,7 @@ class Batch:
         start: Start | IntArray | list[Belief],
         time: int | Sequence[int] | IntArray | None = None,
         client: str = "",
-        limit: Exact | None = None,
+        limit: Exact | Limit | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
         threads: int | None = None,
@@ -134,7 +95,7 @@ class Batch:
         self.plan = plan
         self.query = plan.query
         self.epsilon = as_epsilon(epsilon)
-        self.limit = None if limit is None else as_epsilon(limit, "limit")
+        self.limit = None if limit is None else Limit.read(limit).in_steps()
         self.people = tuple(people)
         self.client = check_client(client)
         self.began = read_times(time, len(people))
@@ -144,7 +105,8 @@ class Batch:
             raise ArgumentError("time must be one for all where the model changes with time")
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
-        self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
+        self._constrained = Totals([Fraction(0)] * len(people))
+        self._budgets = Budgets(self.limit, self.times)
         self._charges: list[tuple[int, Charge]] = []
         self._steps = 0
         self._clock = ""
@@ -183,7 +145,9 @@ class Batch:
             **options,
         )
         batch.began = np.array([standing.began for standing in standings], dtype=np.int64)
-        batch._spent = Totals([standing.spent for standing in standings])
+        spent = [standing.spent for standing in standings]
+        recent = [standing.recent for standing in standings]
+        batch._budgets = Budgets(batch.limit, batch.times, spent, recent)
         batch._constrained = Totals([standing.constrained for standing in standings])
         batch._clock = clocks.pop() if clocks else ""
         return batch
@@ -218,7 +182,12 @@ class Batch:
             if step < self._steps:
                 break
             now[charge.people] = True
-        return [self._standing(person, bool(now[person])) for person in wanted]
+        found = [self._standing(person, bool(now[person])) for person in wanted]
+        if not self._budgets.limit.width:
+            return found
+        recent, width = self._budgets.recent(), self._budgets.limit.width
+        pairs = zip(wanted, found, strict=True)
+        return [standing.remember(recent[person], width) for person, standing in pairs]
 
     def _standing(self, person: int, answered: bool) -> Standing:
         return Standing(
@@ -227,7 +196,7 @@ class Batch:
             began=int(self.began[person]),
             time=int(self.times[person]),
             belief=self._table.belief(person),
-            spent=Fraction(self._spent.of(person)),
+            spent=Fraction(self._budgets.spent.of(person)),
             constrained=self._constrained.of(person),
             answered=(self.query.name,) if answered else (),
             clock=self._clock,
@@ -246,7 +215,9 @@ class Batch:
             if (charge.people == person).any()
         ]
         said = sum((entry.epsilon for entry in entries), start=Fraction(0))
-        return Ledger(self.limit, entries, spent=self._spent.of(person) - said)
+        before = self._budgets.spent.of(person) - said
+        recent = [pair for pair in self._budgets.recent()[person] if pair[0] <= offset]
+        return Ledger(self.limit, entries, spent=before, recent=recent)
 
     def affordable(self, epsilon: Exact | None = None) -> Mask:
         """Which people's limits allow a release.
@@ -255,9 +226,7 @@ class Batch:
             epsilon: Its price, if not the batch's own.
         """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        if self.limit is None:
-            return np.ones(len(self.people), dtype=bool)
-        return self._spent.allow(price, self.limit)
+        return self._budgets.allow(price)
 
     def release(
         self, true_states: ArrayLike, epsilon: Exact | None = None, active: ArrayLike | None = None
@@ -303,9 +272,10 @@ class Batch:
         estimate = self._table.move(model, noises, noise_of, lattice)
         self.times = times
         self._steps += 1
+        self._budgets.move()
         for charge in charges:
             self._charges.append((self._steps, charge))
-            self._spent.add(charge.people, charge.epsilon)
+            self._budgets.charge(charge.people, charge.epsilon)
             self._constrained.add(charge.people, charge.constrained)
         rows = np.flatnonzero(answered)
         return BatchRelease(
@@ -327,6 +297,7 @@ class Batch:
         self._table.move(model, [], np.full(len(self.people), SILENT), nothing)
         self.times = self.times + 1
         self._steps += 1
+        self._budgets.move()
 
     def __repr__(self) -> str:
         return f"Batch({len(self.people)} people, {self._steps} steps)"
@@ -342,11 +313,9 @@ class Batch:
         known = (states >= 0) & (states < self.query.n_states)
         if not known[answered].all():
             raise ArgumentError(f"true_states must be among the {self.query.n_states} states")
-        if not self.affordable(price)[answered].all():
-            first = int(np.flatnonzero(answered & ~self.affordable(price))[0])
-            spent = Fraction(self._spent.of(first))
-            remaining = (self.limit or Fraction(0)) - spent
-            raise BudgetError(spent=spent, requested=price, remaining=remaining)
+        over = np.flatnonzero(answered & ~self.affordable(price))
+        if len(over):
+            raise self._budgets.of(int(over[0])).fault(int(self.times[over[0]]) + 1, price)
         return answered
 
     def _draw(

@@ -36,6 +36,11 @@ class KeyInUse:
     first: int
     rotated: bool = False
 
+    @property
+    def opens(self) -> int | None:
+        """The first slot that may be answered now; None if any may."""
+        return self.first if self.rotated else None
+
 
 class Book(Protocol):
     """Where answers are written down.

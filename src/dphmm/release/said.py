@@ -14,7 +14,9 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
+from dphmm.cost.limit import Limit
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -147,8 +149,11 @@ def state_costs(
     seen: Sequence[Belief],
     width: int,
     adaptive: bool | None,
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about what was said after a time; `seen` is the belief of every step."""
+    if not said:
+        raise ArgumentError("stream must have a release to be stated, got none")
     history = history_of(said, model, start, time)
     steps = len(history)
     unseen = model.smooth([None] * steps, start=start, time=time)
@@ -158,4 +163,5 @@ def state_costs(
         prior=[belief.probabilities for belief in unseen],
         posterior=[belief.probabilities for belief in seen[:steps]],
         adaptive=adaptive,
+        limit=limit,
     )

@@ -165,7 +165,7 @@ def guarantee(scenario: Scenario) -> str:
     """What every release promises, in a sentence."""
     price = as_text(scenario.settings.epsilon)
     limit = scenario.settings.limit
-    budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
+    budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
     delta = scenario.settings.delta
     besides = (
         f" States outside the {float(1 - delta):g} location set are not protected." if delta else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
-from dphmm.release.admission import Verdict, refusal
+from dphmm.release.admission import Place, Verdict, refusal
 from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
 from dphmm.release.moment import Line, check_client, check_name
@@ -172,7 +171,7 @@ def begin_stream(
         time=settings.clock.first_slot if time is None else time,
         person=person,
         client=client,
-        ledger=Ledger(settings.limit) if ledger is None else ledger,
+        ledger=Ledger(scenario.terms.limit) if ledger is None else ledger,
         randomness=randomness,
         law=scenario.terms.law,
     )
@@ -195,7 +194,7 @@ def open_stream(
     (place,) = book.places([line])
     standing = place.standing
     if standing is not None and standing.law != terms.law:
-        raise refusal(Verdict.CHANGED, place, terms.epsilon)
+        raise refusal(Verdict.CHANGED)
     said: Sequence[Record] = ()
     if standing is None:
         began = terms.origin if time is None else time
@@ -229,10 +228,8 @@ def open_stream(
         stream.repeat(record.lattice, record.epsilon)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))
-    limits = [limit for limit in (terms.limit, place.limit) if limit is not None]
-    stream.ledger = Ledger(min(limits, default=None), spent=place.spent)
+    stream._bind(book, terms, place)
     stream._locate = scenario.state_of
-    stream._bind(book, terms)
     return stream
 
 
@@ -242,8 +239,13 @@ class _BookStream(Stream):
     It only follows them: what somebody else has answered meanwhile is followed too.
     """
 
-    def _bind(self, book: Book, terms: Terms) -> None:
+    def _bind(self, book: Book, terms: Terms, place: Place) -> None:
         self._book, self._terms = book, terms
+        limit = place.both(terms.limit, terms.clock)
+        since = self.time + 1 - (limit.width if limit else 0)
+        recent = place.recent(terms.clock, since) if limit and limit.width else ()
+        pairs = [(last, price) for _, last, price in recent]
+        self.ledger = Ledger(limit, spent=place.spent, recent=pairs)
 
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """See `Stream.release`; the answer is in the book before it comes back."""
@@ -260,11 +262,9 @@ class _BookStream(Stream):
             release = answered.release(0)
             if release.epsilon and not self.ledger.has(release.time, self.query.name):
                 cost = answered.answers.constrained[0]
-                limit, spent = self.ledger.limit, self.ledger.spent
-                entries = [*self.ledger.entries]
+                # Without a check, which the engine has made against the book.
                 entry = Entry(release.time, self.query.name, release.epsilon, cost)
-                before = spent - sum((one.epsilon for one in entries), start=Fraction(0))
-                self.ledger = Ledger(limit, [*entries, entry], spent=before)
+                self.ledger._append(entry)
             self.repeat(release.lattice, release.epsilon)
             return release
 

@@ -14,6 +14,7 @@ from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost import Bracket, PrivacyStatement
 from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
@@ -77,7 +78,8 @@ class Handlers:
     def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
-        budget = None if body.budget is None else _bounded(body.budget, "budget")
+        clock = scenario.settings.clock.law
+        budget = None if body.budget is None else _limit(body.budget, clock)
         self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
@@ -140,10 +142,13 @@ class Handlers:
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
         ledger = self._store.ledger(person, client=client)
+        budget = ledger.limit
+        known = budget is not None and not any(window.timed for window in budget.windows)
         return {
             "person": person,
             "spent": str(ledger.spent),
-            "budget": None if ledger.limit is None else str(ledger.limit),
+            "budget": None if budget is None else str(budget),
+            "remaining": str(ledger.remaining) if known else None,
             "entries": [
                 {
                     "slot": entry.time,
@@ -214,6 +219,16 @@ def _bounded(given: Exact, argument: str) -> Fraction:
     return price
 
 
+def _limit(given: Exact, clock: str) -> Limit:
+    """A limit whose amounts stay small and whose windows are whole steps of a clock."""
+    limit = Limit.read(given, "budget")
+    totals = [] if limit.total is None else [limit.total]
+    for amount in (*totals, *(window.amount for window in limit.windows)):
+        _bounded(amount, "budget")
+    limit.in_steps(clock, "budget")
+    return limit
+
+
 def _state(scenario: Scenario, given: int | str | list[float | int]) -> int:
     """The true state's number. The one who sent a wrong one learns that, and nobody else."""
     try:
@@ -268,4 +283,5 @@ def _costs(statement: PrivacyStatement) -> Json:
         "spent": str(statement.spent),
         "text": statement.text(),
         **{name: None if cost is None else str(cost) for name, cost in costs.items()},
+        "windows": {length: str(most) for length, most in statement.windows},
     }
