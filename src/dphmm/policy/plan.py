@@ -22,7 +22,7 @@ from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError, expect, expect_one_of
-from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.exact import Exact, as_delta
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
@@ -151,21 +151,22 @@ class Protected:
 
 
 class _Cache:
-    """What a plan has met; not a part of its value, so it is neither compared nor pickled."""
+    """What a plan has met; it travels with a pickled plan, so that workers need not meet it."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        met: Mapping[bytes, Protected] | None = None,
+        noises: Mapping[bytes, Noise] | None = None,
+    ) -> None:
         self.met: LRUCache[bytes, Protected] = LRUCache(REMEMBERED)
         self.noises: LRUCache[bytes, Noise] = LRUCache(REMEMBERED)
         self.latest: Protected | None = None
         self.guard = threading.Lock()
+        self.met.update(met or {})
+        self.noises.update(noises or {})
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"met": dict(self.met), "noises": dict(self.noises)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
-        self.met.update(state["met"])
-        self.noises.update(state["noises"])
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Cache, (dict(self.met), dict(self.noises))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,10 +220,7 @@ class Plan:
         expect(self.full_rank, bool, "full_rank")
         if self.partners is not None and not isinstance(self.partners, (Mapping, PolicyGraph)):
             expect(self.partners, Mapping, "partners")
-        delta = exact(self.delta, "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", as_delta(self.delta))
         object.__setattr__(self, "_body", body_for(self.mechanism, self.shape))
 
     def replace(self, **changes: Any) -> Plan:

@@ -17,7 +17,7 @@ import tomlkit
 
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
-from dphmm.geometry.exact import as_epsilon, as_text, exact
+from dphmm.geometry.exact import as_delta, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, read_text
@@ -95,10 +95,7 @@ class Settings:
         if self.limit is not None:
             object.__setattr__(self, "limit", Limit.read(self.limit))
             self.limit.in_steps(self.clock.law)
-        delta = exact(self.delta, "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", as_delta(self.delta))
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
@@ -185,7 +182,7 @@ class _Reader:
             shape=self._choice("shape", ("hull", "enlarged"), "hull"),
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
-            delta=self._number("", "delta", _delta, Fraction(0)),
+            delta=self._number("", "delta", as_delta, Fraction(0)),
             clock=clock,
         )
 
@@ -294,13 +291,6 @@ def _limit(value: Number, clock: Clock) -> Limit:
     limit = Limit.read(value)
     limit.in_steps(clock.law)
     return limit
-
-
-def _delta(value: Number) -> Fraction:
-    delta = exact(value)
-    if not 0 <= delta < 1:
-        raise ArgumentError(f"delta must be at least 0 and below 1, got {value!r}")
-    return delta
 
 
 def _is_moderate(value: Number) -> bool:
