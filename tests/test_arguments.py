@@ -98,7 +98,7 @@ def named(value: Any, names: str) -> dict[str, Any]:
 
 
 NUMBERS = {
-    **named(0, "a after delta open state secret time"),
+    **named(0, "a after before delta open state secret time"),
     **named(1, "b budget claimed epsilon n_iter number radius spent step threads width"),
     **named(2, "n_base_states n_models size steps"),
     **named(3, "length limit most slot start"),

@@ -50,6 +50,7 @@ def test_check_prints_who_is_exposed_when_and_what_repair_adds(folder: Path) -> 
     assert f"exposed without repair: {LABELS[4]}" in result.stdout
     assert f"linked by repair: {LABELS[2]} - {LABELS[4]}" in result.stdout
     assert "factor exp(1)" in result.stdout
+    assert "If each of 10 steps is answered:\n  10 releases, epsilon 10 in all." in result.stdout
     assert f"Nobody is exposed in these steps, {CONDITION}." in result.stdout
 
 
