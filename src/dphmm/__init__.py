@@ -52,6 +52,7 @@ from dphmm.errors import (
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.shapes import enlarge
+from dphmm.noise.bound import least_error
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import (
     KeyedRandomness,
@@ -144,6 +145,7 @@ __all__ = [
     "guarantee_against",
     "is_protectable",
     "largest_gains",
+    "least_error",
     "paper_sequence_epsilon",
     "privacy_statement",
     "private_identification_rate",

@@ -7,6 +7,7 @@ from decimal import Context
 from fractions import Fraction
 from html import escape
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -162,6 +163,17 @@ class PathCosts:
         )
 
 
+def plain_costs(
+    costs: PathCosts | PrivacyStatement, condition: str | None
+) -> dict[str, str | None]:
+    """The costs between two paths as texts for programs, and for whom they hold."""
+    sequence = costs.sequence
+    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
+    values = {"event": costs.event, "window": costs.window, "sequence": upper}
+    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    return {"condition": condition, **texts}
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
@@ -225,9 +237,7 @@ class PrivacyStatement:
         )
         if self.own is not None:
             lines.append(self._own_moves(self.own))
-        if self.realised is None:
-            lines.append("What these answers really told was not computed.")
-        else:
+        if self.realised is not None:
             lines.append(
                 f"What these answers really told somebody who knew only the model: the odds of no "
                 f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
@@ -248,6 +258,23 @@ class PrivacyStatement:
             return whole
         within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
         return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: exact fractions as texts, `inf` without limit."""
+        own = self.own
+        return {
+            "releases": self.releases,
+            "spent": str(self.spent),
+            "before": str(self.before),
+            "text": self.text(),
+            "linked": str(self.linked),
+            "worst_pair": str(self.worst_pair),
+            "width": self.width,
+            "windows": {length: str(most) for length, most in self.windows},
+            "adaptive": self.adaptive,
+            **plain_costs(self, CONDITION if self.stated_zeros else None),
+            "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+        }
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
@@ -280,7 +307,7 @@ def privacy_statement(
     prior: ArrayLike | None = None,
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
-    before: Fraction = Fraction(0),
+    before: Exact = 0,
     limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
@@ -332,7 +359,7 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
-        before=before,
+        before=exact(before, "before"),
         windows=_windows(steps, limit),
     )
 
