@@ -53,7 +53,7 @@ def cell_masses(
             place = place * bins + block
         level = total / volume
         if free >= 0:
-            level = np.ceil((total - free) / volume) if total > free else 0.0
+            level = max(np.ceil((total - free) / volume), 0.0)
         masses[place, (total - low) * layers // wide] += np.exp(-epsilon * level)
         axis = 0
         while axis < rank:
