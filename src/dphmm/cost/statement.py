@@ -29,6 +29,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "NEARER",
     "PathCosts",
     "PrivacyStatement",
     "privacy_statement",
@@ -38,6 +39,12 @@ __all__ = [
 
 CONDITION = "for people who move as the model says is possible"
 """What every sentence says that rests on a zero which somebody stated."""
+
+NEARER = (
+    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
+    "much as those, where K-norm noise loses less in proportion."
+)
+"""What a staircase trades for its smaller error."""
 
 LARGEST_FACTOR = 14.0
 """Above this loss a factor is over a million and is no longer written out."""
@@ -109,6 +116,8 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
         f"Odds between two linked states change by at most a factor "
         f"exp({float(epsilon):g}){comma}{where}."
     )
+    if step.noise.staircase:
+        text += f" {NEARER}"
     if delta:
         text += f" States outside the {float(1 - exact(delta)):g} location set are not protected."
     if step.worst_norm == inf:
@@ -167,6 +176,8 @@ class PrivacyStatement:
     """Whether all of it holds only for people who move as the model says is possible."""
     own: PathCosts | None = None
     """The costs between two paths of the model's own moves, if other paths are possible too."""
+    staircase: bool = False
+    """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -178,6 +189,8 @@ class PrivacyStatement:
             f"Any two possible states: one step moves the odds between them "
             f"{_factor(self.worst_pair)}{only}.",
         ]
+        if self.staircase:
+            lines.append(NEARER)
         if self.event is None or self.window is None:
             lines.append(
                 f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
@@ -282,6 +295,7 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
+        staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
 
 

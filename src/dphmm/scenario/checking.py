@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.statement import CONDITION, NEARER
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.policy.plan import Protected
@@ -154,7 +154,7 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             least_protection=int(degrees.min()),
             most_protection=int(degrees.max()),
             error=_error(step, scenario),
-            constrained_epsilon=step.worst_norm * scenario.settings.epsilon,
+            constrained_epsilon=step.constrained(scenario.settings.epsilon),
             lasts=lasts,
             own_possible=None if beside is None else int(own.sum()),
             own_error=None if beside is None else _error(beside, scenario),
@@ -167,7 +167,8 @@ def guarantee(scenario: Scenario) -> str:
     limit = scenario.settings.limit
     budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
     delta = scenario.settings.delta
-    besides = (
+    besides = f" {NEARER}" if scenario.settings.mechanism == "staircase" else ""
+    besides += (
         f" States outside the {float(1 - delta):g} location set are not protected." if delta else ""
     )
     only = f", {CONDITION}" if scenario.model.has_stated_zeros else ""

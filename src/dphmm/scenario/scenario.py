@@ -19,6 +19,7 @@ from dphmm.errors import ArgumentError, ScenarioError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME, Query
 from dphmm.noise.randomness import Randomness
+from dphmm.noise.staircase import as_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
@@ -60,6 +61,7 @@ class Scenario:
             never given.
         mechanism: See `Plan`.
         shape: See `Plan`.
+        gamma: See `Plan`.
         repair: See `Plan`.
         full_rank: See `Plan`.
         delta: See `Plan`.
@@ -91,6 +93,7 @@ class Scenario:
         query: str = QUERY_NAME,
         mechanism: str = "knorm",
         shape: str = "hull",
+        gamma: Exact | None = None,
         repair: str | None = "min_error",
         full_rank: bool = True,
         delta: Exact = 0,
@@ -122,6 +125,7 @@ class Scenario:
             policy=policy,
             mechanism=mechanism,
             shape=shape,
+            gamma=as_gamma(gamma, mechanism),
             repair=repair,
             full_rank=full_rank,
             delta=exact(delta, "delta"),
@@ -265,16 +269,9 @@ class Scenario:
     @cached_property
     def plan(self) -> Plan:
         """What protects each possible set; shared by every stream of the scenario."""
-        settings: Any = self.settings
-        return Plan(
-            self.policy,
-            self.query,
-            mechanism=settings.mechanism,
-            shape=settings.shape,
-            repair=settings.repair,
-            full_rank=settings.full_rank,
-            delta=settings.delta,
-        )
+        names = ("mechanism", "shape", "gamma", "repair", "full_rank", "delta")
+        settings: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        return Plan(self.policy, self.query, **settings)
 
     @cached_property
     def start(self) -> Belief:

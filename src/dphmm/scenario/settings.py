@@ -18,6 +18,8 @@ import tomlkit
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError
 from dphmm.geometry.exact import as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
+from dphmm.noise.mechanism import MECHANISMS, SHAPES
+from dphmm.noise.staircase import as_gamma
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import read_text
 
@@ -71,6 +73,7 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     mechanism: str = "knorm"
     shape: str = "hull"
+    gamma: Fraction | None = None
     repair: str | None = "min_error"
     full_rank: bool = True
     delta: Fraction = Fraction(0)
@@ -81,6 +84,7 @@ class Settings:
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
         if self.limit is not None:
             object.__setattr__(self, "limit", as_epsilon(self.limit, "limit"))
+        object.__setattr__(self, "gamma", as_gamma(self.gamma, self.mechanism))
         delta = exact(self.delta, "delta")
         if not 0 <= delta < 1:
             raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
@@ -108,6 +112,8 @@ class Settings:
         if isinstance(self.start, str):
             file["start"] = self.start
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
+        if self.gamma is not None:
+            file["gamma"] = as_text(self.gamma)
         file |= {"full_rank": self.full_rank, "delta": as_text(self.delta)}
         query: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
         if self.query != QUERY_NAME:
@@ -126,7 +132,7 @@ class Settings:
 
 _KEYS = {
     "": (
-        *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape"),
+        *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape", "gamma"),
         *("repair", "full_rank", "delta", "query", "policy", "time"),
     ),
     "query": ("name", "columns", "step"),
@@ -149,6 +155,7 @@ class _Reader:
         columns = self._get("query", "columns", list, [])
         if not all(isinstance(column, str) for column in columns):
             raise self._wrong("query", "columns", "must be a list of names")
+        mechanism = self._choice("mechanism", MECHANISMS, "knorm")
         return Settings(
             name=self._get("", "name", str, stem),
             epsilon=self._number("", "epsilon", as_epsilon),
@@ -166,8 +173,9 @@ class _Reader:
                 one_step=self._get("policy", "one_step", bool, False),
                 edges=self._get("policy", "edges", str, None),
             ),
-            mechanism=self._choice("mechanism", ("knorm", "laplace", "isotropic"), "knorm"),
-            shape=self._choice("shape", ("hull", "enlarged"), "hull"),
+            mechanism=mechanism,
+            shape=self._choice("shape", SHAPES, "hull"),
+            gamma=self._number("", "gamma", partial(as_gamma, mechanism=mechanism), None),
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
             delta=self._number("", "delta", _delta, Fraction(0)),
