@@ -66,6 +66,7 @@ from dphmm.noise.randomness import (
     SeededRandomness,
 )
 from dphmm.noise.reference import reference_knorm
+from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
@@ -141,6 +142,7 @@ __all__ = [
     "added_edges",
     "attack",
     "audit_sampler",
+    "best_gamma",
     "compose",
     "constrained_epsilon",
     "counting_query",

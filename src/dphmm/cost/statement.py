@@ -33,6 +33,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "NEARER",
     "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
@@ -50,6 +51,12 @@ CONDITION = "for people who move as the model says is possible from its start"
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
+
+NEARER = (
+    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
+    "much as those, where K-norm noise loses less in proportion."
+)
+"""What a staircase trades for its smaller error."""
 
 LARGEST_FACTOR = 14.0
 """Above this loss a factor is over a million and is no longer written out."""
@@ -122,6 +129,8 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
         f"Odds between two linked states change by at most a factor "
         f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
     )
+    if step.noise.staircase:
+        text += f" {NEARER}"
     if step.worst_norm == inf:
         text += " Some possible states are told apart with certainty."
     return text
@@ -208,6 +217,8 @@ class PrivacyStatement:
     """What was spent before these releases, which no other value counts."""
     windows: tuple[tuple[str, Fraction], ...] = ()
     """How long each window of the limit is, and the most that any of that length cost."""
+    staircase: bool = False
+    """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -219,6 +230,8 @@ class PrivacyStatement:
             f"Any two possible states: one step moves the odds between them "
             f"{show_factor(self.worst_pair)}{only}.",
         ]
+        if self.staircase:
+            lines.append(NEARER)
         if self.event is None or self.window is None:
             lines.append(
                 f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
@@ -361,6 +374,7 @@ def privacy_statement(
         own=None if own is None else PathCosts.of(own, width),
         before=exact(before, "before"),
         windows=_windows(steps, limit),
+        staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
 
 

@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 
 from dphmm.cost.history import History
-from dphmm.cost.statement import PrivacyStatement, conditions, privacy_statement
+from dphmm.cost.statement import NEARER, PrivacyStatement, conditions, privacy_statement
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.noise.bound import least_error
@@ -193,7 +193,7 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             most_protection=int(degrees.max()),
             error=_error(step, scenario),
             least_error=least_error(step.hull, scenario.settings.epsilon),
-            constrained_epsilon=step.worst_norm * scenario.settings.epsilon,
+            constrained_epsilon=step.constrained(scenario.settings.epsilon),
             lasts=lasts,
             own_possible=None if beside is None else int(own.sum()),
             own_error=None if beside is None else _error(beside, scenario),
@@ -205,9 +205,10 @@ def guarantee(scenario: Scenario) -> str:
     price = as_text(scenario.settings.epsilon)
     limit = scenario.settings.limit
     budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
+    besides = f" {NEARER}" if scenario.settings.mechanism == "staircase" else ""
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){covered(scenario)}; {budget}."
+        f"exp({price}){covered(scenario)}; {budget}.{besides}"
     )
 
 
