@@ -345,6 +345,13 @@ def test_streams_and_batches_refuse_what_the_plain_rules_refuse(
     assert holds(paid, limit)
 
 
+def test_where_one_state_is_possible_a_full_limit_does_not_matter() -> None:
+    """Nothing is drawn there and nothing is spent."""
+    model = MarkovModel([[0.0, 1.0], [1.0, 0.0]])
+    stream = Stream(model, TOWN.plan, epsilon=1, start=0, ledger=Ledger("1/2 per 2 steps"))
+    assert [stream.release(0).epsilon for _ in range(3)] == [0, 0, 0]
+
+
 def test_a_batch_refuses_a_window_without_a_clock() -> None:
     with pytest.raises(ArgumentError, match="limit must count its windows in steps"):
         Batch(TOWN.model, TOWN.plan, epsilon=1, people=["ann"], start=0, limit="24 per 1 day")
@@ -482,3 +489,42 @@ def test_whoever_comes_back_waits_until_the_window_has_passed(store: Store) -> N
     assert store.ledger("ann").remaining_at(9) == 4
     more = ask(TOWN.replace(limit=limit), "speed", [(7, Fraction(1)), (10, Fraction(1))])
     assert engine.judge(store, more).verdicts.tolist() == [Verdict.OVER, 0]
+
+
+def test_erased_slots_are_not_those_of_another_clock(store: Store) -> None:
+    """Slot 5 of another clock is another time: nobody could say that it is new."""
+    hourly, often = dated("1 hour", None), dated("5 min", None)
+    engine.release(store, [at(hourly, "10:00")])
+    store.erase("ann")
+    assert engine.judge(store, at(often, "11:00")).verdicts.tolist() == [Verdict.CHANGED]
+    assert engine.judge(store, at(hourly, "10:00", "11:00")).verdicts.tolist() == [Verdict.LATE, 0]
+
+
+def test_a_tombstone_of_an_older_store_counts_in_every_window(tmp_path: Path) -> None:
+    """It does not say when its prices were paid."""
+    url = str(tmp_path / "store.db")
+    with closing(Store.open(url)) as store:
+        engine.release(store, [ask(TOWN, "place", [(1, Fraction(1))])])
+        store.erase("ann")
+        with store.database.transaction() as transaction:
+            transaction.rows("ALTER TABLE tombstones DROP COLUMN clocks")
+            transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
+    with closing(Store.open(url)) as store:
+        later = [(1000, Fraction(1))]
+        for limit, verdict in (("1 per 3 steps", Verdict.OVER), ("2 per 3 steps", 0), ("2", 0)):
+            asked = ask(TOWN.replace(limit=Limit.read(limit)), "place", later)
+            assert engine.judge(store, asked).verdicts.tolist() == [verdict]
+
+
+def test_verify_finds_a_window_that_was_passed(store_url: str) -> None:
+    with closing(Store.open(store_url)) as store:
+        store.begin("ann", budget="2 per 3 steps")
+        rows = [(slot, Fraction(1)) for slot in (1, 2, 4)]
+        (answered,) = engine.release(store, [ask(TOWN, "place", rows)])
+        assert not answered.faults
+        assert find_problems(store) == []
+        with store.database.transaction() as transaction:
+            transaction.rows("UPDATE answers SET time = 3 WHERE time = 4")
+        assert "/ann: spent is 3 in a window, which is over the budget of 2 per 3 steps" in (
+            find_problems(store)
+        )

@@ -65,6 +65,7 @@ class Place:
         limit: The person's own limit, beside the scenario's.
         opens: No slot before this one may be answered now; None if any may.
         known: Whether the book knows the person at all.
+        clock: What the slots of `latest` are, where there is no standing that says so.
         version: What the book compares when it commits.
         key: The key of the book's noise then, which it compares too.
     """
@@ -79,6 +80,7 @@ class Place:
     known: bool = False
     version: int = 0
     key: object = None
+    clock: str | None = None
 
     def both(self, limit: Limit | None, clock: str) -> Limit | None:
         """A scenario's limit and the person's own, at once, with windows in steps.
@@ -138,7 +140,8 @@ def admit(
     opens = latest + 1 if place.opens is None else max(latest + 1, place.opens)
     changed = place.standing is not None and bool(law) and place.standing.law != law
     verdicts = np.zeros(len(times), dtype=np.int64)
-    if place.standing is not None and place.standing.clock != clock:
+    own = place.clock if place.standing is None else place.standing.clock
+    if own not in (None, clock):
         return np.full(len(times), Verdict.CHANGED)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
@@ -185,8 +188,7 @@ def _is_cheap(place: Place, times: IntArray, price: Fraction, limit: Limit, cloc
     if not limit.windows:
         return True
     budget = place.budget(limit, clock, int(times[0]))
-    for time in times.tolist():
-        budget.add(time, price)
+    budget.add_all(times.tolist(), price)
     return budget.holds
 
 

@@ -17,6 +17,7 @@ from math import inf
 import numpy as np
 
 from dphmm.chain.belief import Belief
+from dphmm.cost.totals import add_up
 from dphmm.errors import DataError, expect
 from dphmm.release.moment import Line
 
@@ -76,8 +77,8 @@ class Standing:
         last = self.time + 1 - width
         for slot, price in pairs:
             if slot > last and price:
-                kept[slot] = kept.get(slot, Fraction(0)) + price
-        before = self.spent - sum(kept.values(), start=Fraction(0))
+                kept[slot] = kept[slot] + price if slot in kept else price
+        before = self.spent - add_up(kept.values())
         first = ((last, before),) if before else ()
         return replace(self, recent=(*first, *sorted(kept.items())))
 
