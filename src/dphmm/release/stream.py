@@ -19,6 +19,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import PrivacyStatement, release_statement
+from dphmm.cost.whereabouts import Surroundings
 from dphmm.errors import ArgumentError, DphmmError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
@@ -29,8 +30,9 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
 from dphmm.release.advance import conditioned
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes
-from dphmm.release.said import Release, Said, log_likelihood, state_costs
+from dphmm.release.said import Release, Said, log_likelihood
 from dphmm.release.standing import Standing
+from dphmm.release.stating import state_costs
 
 __all__ = ["Stream"]
 
@@ -112,6 +114,8 @@ class Stream:
         self._lock = threading.RLock()
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
+        self._around = Surroundings(None)
+        """Where states are, and the hours of slots; a scenario's."""
 
     @classmethod
     def resume(cls, standing: Standing, model: Chain, plan: Plan, **options: Any) -> Stream:
@@ -297,12 +301,7 @@ class Stream:
             width: The steps of the window that it tells about.
         """
         with self._lock:
-            if not self.said:
-                raise ArgumentError("stream must have a release to be stated, got none")
-            first, start = self._said_from
-            said, seen, adaptive = self.said, self.smooth(), True if self.plan.delta else None
-            spent = self.standing.spent
-            return state_costs(said, self.model, start, first, seen, width, adaptive, spent)
+            return state_costs(self, width)
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected

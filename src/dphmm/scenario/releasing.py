@@ -24,6 +24,7 @@ from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
+from dphmm.scenario.building import build_surroundings
 from dphmm.tables.frames import like
 from dphmm.tables.trips import Row, read_trips
 
@@ -175,7 +176,7 @@ def begin_stream(
         randomness=randomness,
         law=scenario.terms.law,
     )
-    stream._locate = scenario.state_of
+    stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
 
 
@@ -229,7 +230,7 @@ def open_stream(
         stream.skip(max(0, place.latest - stream.time))
     limits = [limit for limit in (terms.limit, place.limit) if limit is not None]
     stream.ledger = Ledger(min(limits, default=None), spent=place.spent)
-    stream._locate = scenario.state_of
+    stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     stream._bind(book, terms)
     return stream
 
