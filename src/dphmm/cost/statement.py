@@ -7,7 +7,7 @@ from decimal import Context
 from fractions import Fraction
 from html import escape
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,9 @@ from dphmm.cost.sequences import (
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_text, exact, round_up
 from dphmm.policy.plan import Protected
+
+if TYPE_CHECKING:
+    from dphmm.cost.tells import Tells
 
 __all__ = [
     "CONDITION",
@@ -219,6 +222,8 @@ class PrivacyStatement:
     """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
     """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
+    tells: Tells | None = None
+    """What they tell together of linked paths, of moments and of places, if that was asked."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -255,6 +260,8 @@ class PrivacyStatement:
                 f"What these answers really told somebody who knew only the model: the odds of no "
                 f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
             )
+        if self.tells is not None:
+            lines += self.tells.lines(self.stated_zeros)
         if self.adaptive:
             lines.append(
                 "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "

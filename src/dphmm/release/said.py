@@ -14,9 +14,6 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
-from dphmm.cost.limit import Limit
-from dphmm.cost.statement import PrivacyStatement, privacy_statement
-from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -29,7 +26,6 @@ __all__ = [
     "Said",
     "history_of",
     "log_likelihood",
-    "state_costs",
 ]
 
 
@@ -146,34 +142,3 @@ def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> 
         if possible[place] is None:
             possible[place] = step.possible
     return History(model, charges, start=start, possible=possible, time=time)
-
-
-def state_costs(
-    said: Sequence[Said],
-    model: Chain,
-    start: Belief,
-    time: int,
-    seen: Sequence[Belief],
-    width: int,
-    adaptive: bool | None,
-    spent: Fraction,
-    limit: Limit | None = None,
-) -> PrivacyStatement:
-    """The statement about what was said after a time; `seen` is the belief of every step.
-
-    `spent` is the price of all that was said, also before that time.
-    """
-    if not said:
-        raise ArgumentError("stream must have a release to be stated, got none")
-    history = history_of(said, model, start, time)
-    steps = len(history)
-    unseen = model.smooth([None] * steps, start=start, time=time)
-    return privacy_statement(
-        history,
-        width=width,
-        prior=[belief.probabilities for belief in unseen],
-        posterior=[belief.probabilities for belief in seen[:steps]],
-        adaptive=adaptive,
-        before=spent - sum((one.epsilon for one in said), start=Fraction(0)),
-        limit=limit,
-    )

@@ -20,6 +20,7 @@ from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.statement import PrivacyStatement, release_statement
 from dphmm.cost.totals import Totals
+from dphmm.cost.whereabouts import Surroundings
 from dphmm.errors import ArgumentError, DphmmError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
@@ -30,8 +31,9 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
 from dphmm.release.advance import conditioned
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes
-from dphmm.release.said import Release, Said, log_likelihood, state_costs
+from dphmm.release.said import Release, Said, log_likelihood
 from dphmm.release.standing import Standing
+from dphmm.release.stating import state_costs
 
 __all__ = ["Stream"]
 
@@ -114,6 +116,8 @@ class Stream:
         self._lock = threading.RLock()
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
+        self._around = Surroundings(None)
+        """Where states are, and the hours of slots; a scenario's."""
 
     @classmethod
     def resume(cls, standing: Standing, model: Chain, plan: Plan, **options: Any) -> Self:
@@ -297,10 +301,7 @@ class Stream:
             width: The steps of the window that it tells about.
         """
         with self._lock:
-            first, start = self._said_from
-            said, seen, adaptive = self.said, self.smooth(), True if self.plan.delta else None
-            spent, limit = self.standing.spent, self.ledger.limit
-            return state_costs(said, self.model, start, first, seen, width, adaptive, spent, limit)
+            return state_costs(self, width)
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected

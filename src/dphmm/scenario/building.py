@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.cost.whereabouts import Surroundings
 from dphmm.errors import ArgumentError, ScenarioError, expect_each
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario.settings import Policy
 from dphmm.tables.states import States
 
-__all__ = ["build_policy", "build_start", "category_of", "check_edges"]
+if TYPE_CHECKING:
+    from dphmm.scenario.scenario import Scenario
+
+__all__ = ["build_policy", "build_start", "build_surroundings", "category_of", "check_edges"]
 
 
 def build_policy(
@@ -82,3 +86,14 @@ def build_start(start: str | Mapping[str, float], states: States, model: Chain) 
         return Belief.from_probabilities(probabilities)
     except ArgumentError as fault:
         raise ScenarioError(f"start: {fault}") from None
+
+
+def build_surroundings(scenario: Scenario) -> Surroundings:
+    """Where states are, and the hours of slots: what statements tell in metres and nights."""
+    clock, columns = scenario.settings.clock, scenario.states.place_columns
+    return Surroundings(
+        scenario.states.values(columns) if columns else None,
+        "m" if scenario.states.plane is not None else "",
+        clock.hour_of if clock.has_dates else None,
+        "" if clock.zone else "UTC",
+    )

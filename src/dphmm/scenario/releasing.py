@@ -25,6 +25,7 @@ from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
+from dphmm.scenario.building import build_surroundings
 from dphmm.tables.frames import like
 from dphmm.tables.trips import Row, read_trips
 
@@ -176,7 +177,7 @@ def begin_stream(
         randomness=randomness,
         law=scenario.terms.law,
     )
-    stream._locate = scenario.state_of
+    stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
 
 
@@ -226,7 +227,7 @@ def open_stream(
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))
     stream._bind(book, terms, place)
-    stream._locate = scenario.state_of
+    stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
 
 

@@ -98,6 +98,23 @@ class Clock:
             raise ArgumentError(f"slot must be of the years 1 to 9999, got {slot!r}") from None
         return moment.isoformat().replace("+00:00", "Z")
 
+    def hour_of(self, slot: int) -> float | None:
+        """The hour of the day at which a slot begins, in the clock's zone; None without dates.
+
+        Args:
+            slot: The slot's number.
+
+        >>> clock = Clock("5 min", zone="Asia/Shanghai")
+        >>> clock.hour_of(clock.slot_of("2024-05-01T10:30:00Z"))
+        18.5
+        """
+        if not self.has_dates:
+            return None
+        moment = datetime.fromisoformat(str(self.time_of(slot)))
+        zone = find_zone(self.zone, "zone")
+        local = moment if zone is None else moment.astimezone(zone)
+        return local.hour + local.minute / 60 + local.second / 3600
+
 
 class Slots:
     """The slots of one file's times; remembers the zone that the file began with.
