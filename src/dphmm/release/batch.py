@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
-from dphmm.chain.markov import Chain
+from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
 from dphmm.errors import ArgumentError, BudgetError, expect
@@ -32,54 +32,17 @@ from dphmm.release.moment import (
     check_client,
     check_parts,
     law_of,
+    moments_bytes,
     person_bytes,
-    time_bytes,
 )
+from dphmm.release.said import BatchRelease, Charged
+from dphmm.release.schedule import Schedule, expected_error
 from dphmm.release.standing import Standing
 
-__all__ = ["Batch", "BatchRelease"]
+__all__ = ["Batch"]
 
-
-@dataclass(frozen=True, eq=False)
-class Charge:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
-
-
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
-
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
-
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charge, ...] = ()
+NEVER = -(2**62)
+"""The slot of the last answer of somebody who had none."""
 
 
 class Batch:
@@ -95,6 +58,7 @@ class Batch:
         time: The slot of the clock at which that is known: one for all, or one for each.
         client: Whose people they are, in a service.
         limit: The most that may be spent on each; None for no limit.
+        schedule: When to speak; at every step by default.
         randomness: See `Stream`.
         law: See `Stream`.
         threads: How many threads to use; by default one for each core.
@@ -120,11 +84,12 @@ class Batch:
         time: int | Sequence[int] | IntArray | None = None,
         client: str = "",
         limit: Exact | None = None,
+        schedule: Schedule | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
         threads: int | None = None,
     ) -> None:
-        check_parts(model, plan, randomness, time)
+        check_parts(model, plan, randomness, time, schedule)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
         named = isinstance(people, (list, tuple)) and all(isinstance(p, str) and p for p in people)
@@ -133,7 +98,9 @@ class Batch:
         self.model = model
         self.plan = plan
         self.query = plan.query
-        self.epsilon = as_epsilon(epsilon)
+        self.schedule = schedule
+        price = as_epsilon(epsilon)
+        self.epsilon = price if schedule is None else schedule.price(price)
         self.limit = None if limit is None else as_epsilon(limit, "limit")
         self.people = tuple(people)
         self.client = check_client(client)
@@ -145,8 +112,9 @@ class Batch:
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
         self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
-        self._charges: list[tuple[int, Charge]] = []
+        self._charges: list[tuple[int, Charged]] = []
         self._steps = 0
+        self._spoke = np.full(len(people), NEVER)
         self._clock = ""
         beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
@@ -185,6 +153,8 @@ class Batch:
         batch.began = np.array([standing.began for standing in standings], dtype=np.int64)
         batch._spent = Totals([standing.spent for standing in standings])
         batch._constrained = Totals([standing.constrained for standing in standings])
+        spoke = [NEVER if one.spoke is None else one.spoke for one in standings]
+        batch._spoke = np.array(spoke, dtype=np.int64)
         batch._clock = clocks.pop() if clocks else ""
         return batch
 
@@ -230,6 +200,7 @@ class Batch:
             spent=Fraction(self._spent.of(person)),
             constrained=self._constrained.of(person),
             answered=(self.query.name,) if answered else (),
+            spoke=self._last_answer(person),
             clock=self._clock,
         )
 
@@ -267,39 +238,36 @@ class Batch:
         Args:
             true_states: The number of everybody's state; of those who skip, any number. Secret.
             epsilon: The price, if not the batch's own.
-            active: A mask of the people to answer; all by default.
+            active: A mask of the people to answer; all by default. Those for whom the schedule
+                is silent are moved like the others, and nothing is said.
         """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         states = np.asarray(true_states)
-        answered = self._answered(states, active, price)
         times = self.times + 1
         model = self.model.at(int(times[0]) if len(times) else 0)
+        answered, silent = self._answered(states, active, price, times, model)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
-        charges: list[Charge] = []
+        charges: list[Charged] = []
         for possible, members in self._table.move_sets(model):
-            step = self.plan.at(possible)
             speaking = members[answered[members]]
-            if step.is_lone and len(speaking):
-                lattice = lattice.astype(
-                    np.promote_types(lattice.dtype, step.known_answer.dtype), copy=False
-                )
-                lattice[speaking] = step.known_answer
-                nothing = Fraction(0)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, nothing, nothing, said_of))
+            if not len(speaking):
                 continue
-            said = self._draw(step.mechanism(price), step, states, speaking, times)
+            step = self.plan.at(possible)
+            cost = step.price(price)
+            sentence = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+            charges.append(Charged(speaking, cost, step.constrained(cost), sentence))
+            if step.is_lone:
+                said = step.known_answer
+            else:
+                noise = step.mechanism(price)
+                said = self._draw(noise, step, states, speaking, times)
+                if noise not in noises:
+                    noises.append(noise)
+                noise_of[speaking] = noises.index(noise)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
-            if len(speaking):
-                cost = step.constrained(price)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, price, cost, said_of))
-            if step.mechanism(price) not in noises:
-                noises.append(step.mechanism(price))
-            noise_of[speaking] = noises.index(step.mechanism(price))
         estimate = self._table.move(model, noises, noise_of, lattice)
         self.times = times
         self._steps += 1
@@ -308,6 +276,7 @@ class Batch:
             self._spent.add(charge.people, charge.epsilon)
             self._constrained.add(charge.people, charge.constrained)
         rows = np.flatnonzero(answered)
+        self._spoke[rows] = times[rows]
         return BatchRelease(
             people=rows,
             times=times[rows],
@@ -317,7 +286,18 @@ class Batch:
             epsilon=price,
             private=self._randomness.private,
             charges=tuple(charges),
+            silent=silent,
+            silent_estimate=self.estimates(silent),
         )
+
+    def estimates(self, people: ArrayLike) -> FloatArray:
+        """The mean of what is believed about some people now, a row each.
+
+        Args:
+            people: Their numbers.
+        """
+        means = [self.belief(person).mean(self.query.values) for person in np.asarray(people)]
+        return np.array(means).reshape(-1, self.query.dimension)
 
     def skip(self) -> None:
         """Move everybody one step without a word."""
@@ -331,8 +311,15 @@ class Batch:
     def __repr__(self) -> str:
         return f"Batch({len(self.people)} people, {self._steps} steps)"
 
-    def _answered(self, states: ObjectArray, active: ArrayLike | None, price: Fraction) -> Mask:
-        """Who is to be answered; everything that could fail does so here."""
+    def _answered(
+        self,
+        states: ObjectArray,
+        active: ArrayLike | None,
+        price: Fraction,
+        times: IntArray,
+        model: MarkovModel,
+    ) -> tuple[Mask, IntArray]:
+        """Who is to be answered, and who gets silence; everything that could fail does so here."""
         people = len(self.people)
         answered = np.ones(people, dtype=bool) if active is None else np.asarray(active)
         if answered.shape != (people,) or answered.dtype != np.bool_:
@@ -342,12 +329,30 @@ class Batch:
         known = (states >= 0) & (states < self.query.n_states)
         if not known[answered].all():
             raise ArgumentError(f"true_states must be among the {self.query.n_states} states")
+        asked, answered = answered, answered & self._speaking(answered, times, model)
         if not self.affordable(price)[answered].all():
             first = int(np.flatnonzero(answered & ~self.affordable(price))[0])
             spent = Fraction(self._spent.of(first))
             remaining = (self.limit or Fraction(0)) - spent
             raise BudgetError(spent=spent, requested=price, remaining=remaining)
-        return answered
+        return answered, np.flatnonzero(asked & ~answered)
+
+    def _speaking(self, asked: Mask, times: IntArray, model: MarkovModel) -> Mask:
+        """For whom of those who ask the schedule speaks."""
+        if self.schedule is None:
+            return asked
+        speaking, values = asked & self.schedule.at(times), self.query.values
+        for person in np.flatnonzero(speaking).tolist():
+            prior = self._table.belief(person).predict(model)
+            speaking[person] = self.schedule.holds(
+                int(times[person]),
+                self._last_answer(person),
+                partial(expected_error, prior, values),
+            )
+        return speaking
+
+    def _last_answer(self, person: int) -> int | None:
+        return None if self._spoke[person] == NEVER else int(self._spoke[person])
 
     def _draw(
         self,
@@ -361,7 +366,10 @@ class Batch:
         used = states[people].astype(np.int64)
         outside = ~step.possible[used]
         used[outside] = self.query.nearest_states(used[outside], step.possible)
-        names, sampler = self._questions(people, times), mechanism.sampler
+        names, sampler = [b""] * len(people), mechanism.sampler
+        if self._randomness.keyed:  # other noise reads no moment
+            chosen = [self._names[person] for person in people.tolist()]
+            names = moments_bytes(chosen, times[people], self.query.name)
         if len(self._laws) == 1:
             shared = (self._laws[0], *mechanism.law)
             noise = sampler.draw_many(mechanism.epsilon, self._randomness, names, shared, used)
@@ -382,18 +390,8 @@ class Batch:
             return [law or b""], np.zeros(len(beliefs), dtype=np.int64)
         starts = {id(belief): belief for belief in beliefs}
         numbers = {name: number for number, name in enumerate(starts)}
-        laws = [law_of(self.model, self.plan, belief) for belief in starts.values()]
-        return laws, np.array([numbers[id(belief)] for belief in beliefs], dtype=np.int64)
-
-    def _questions(self, people: IntArray, times: IntArray) -> list[bytes]:
-        """Everybody's moment as keyed noise reads it; other noise reads nothing."""
-        if not self._randomness.keyed:
-            return [b""] * len(people)
-        name, ends = self.query.name, {}
-        for time in np.unique(times[people]).tolist():
-            ends[time] = time_bytes(time, name)
-        slots = times[people].tolist()
-        return [
-            self._names[person] + ends[time]
-            for person, time in zip(people.tolist(), slots, strict=True)
+        laws = [
+            law_of(self.model, self.plan, belief, schedule=self.schedule)
+            for belief in starts.values()
         ]
+        return laws, np.array([numbers[id(belief)] for belief in beliefs], dtype=np.int64)

@@ -21,7 +21,7 @@ from dphmm.release.moment import Line
 
 __all__ = ["Standing"]
 
-MAGIC = b"dphmm standing 1\n"
+MAGIC = b"dphmm standing 2\n"
 CHECKSUM = 16
 _HEAD = struct.Struct("<I")
 
@@ -39,6 +39,7 @@ class Standing:
         spent: The sum of every epsilon on this line.
         constrained: The same for the worst pair of possible states (Theorem 6.3).
         answered: The names of the questions that were answered at `time`.
+        spoke: The slot of the last answer on this line; None before the first.
         clock: How time was cut into slots; the same slot of another clock is another time.
     """
 
@@ -50,6 +51,7 @@ class Standing:
     spent: Fraction = Fraction(0)
     constrained: Fraction | float = Fraction(0)
     answered: tuple[str, ...] = ()
+    spoke: int | None = None
     clock: str = ""
 
     def __repr__(self) -> str:
@@ -66,6 +68,7 @@ class Standing:
             "spent": str(self.spent),
             "constrained": str(self.constrained),
             "answered": list(self.answered),
+            "spoke": self.spoke,
             "clock": self.clock,
             "states": len(possible),
             "wide": wide is not None,
@@ -115,5 +118,6 @@ class Standing:
             spent=Fraction(facts["spent"]),
             constrained=inf if cost == "inf" else Fraction(cost),
             answered=tuple(facts["answered"]),
+            spoke=facts["spoke"],
             clock=facts["clock"],
         )

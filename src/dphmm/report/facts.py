@@ -11,14 +11,10 @@ import numpy as np
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.cost import PrivacyStatement
+from dphmm.release.schedule import mean_distance
 from dphmm.scenario.released import Track
 
-__all__ = ["TrackFacts", "mean_distance"]
-
-
-def mean_distance(values: FloatArray, belief: Belief, point: FloatArray) -> float:
-    """How far the state is from a point, on average over a belief."""
-    return float(belief.probabilities @ np.sqrt(((values - point) ** 2).sum(axis=1)))
+__all__ = ["TrackFacts"]
 
 
 @dataclass(frozen=True, eq=False)
