@@ -295,7 +295,7 @@ class Store:
             row = transaction.row("SELECT carried FROM people WHERE id = ?", (found.number,))
             rows = transaction.rows(
                 "SELECT time, query, epsilon, constrained FROM answers "
-                "WHERE person = ? ORDER BY number",
+                "WHERE person = ? AND lattice <> '[]' ORDER BY number",
                 (found.number,),
             )
         entries = [Entry(t, query, Fraction(e), as_cost(cost)) for t, query, e, cost in rows]

@@ -9,7 +9,7 @@ import click
 
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.checking import Step, check_steps, guarantee
+from dphmm.scenario.checking import Step, check_steps, guarantee, how_often
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
@@ -36,6 +36,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     found = list(progress(check_steps(scenario, steps), total=steps, what="checking"))
     unprotected = any(step.exposed for step in found)
     if as_json:
+        often = how_often(scenario)
         print_json(
             {
                 "scenario": scenario.name,
@@ -43,6 +44,9 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "model": scenario.source,
                 "epsilon": as_text(scenario.settings.epsilon),
                 "guarantee": guarantee(scenario),
+                "speaks": None
+                if often is None
+                else asdict(often) | {"epsilon": as_text(often.epsilon)},
                 "exposed": unprotected,
                 "steps": [_plain(step) for step in found],
             }

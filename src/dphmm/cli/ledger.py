@@ -44,14 +44,16 @@ def show_command(book: str, as_json: bool) -> int:
     with closing(open_book(book)) as held:
         for line in held.lines():
             (place,) = held.places([line])
+            standing = place.standing
             people.append(
                 {
                     "client": line.client,
                     "person": line.person,
                     "query": line.query,
                     "slot": place.latest,
+                    "spoke": None if standing is None else standing.spoke,
                     "spent": as_text(place.spent),
-                    "law": None if place.standing is None else place.standing.law.hex(),
+                    "law": None if standing is None else standing.law.hex(),
                 }
             )
         key = held.key()
@@ -60,7 +62,10 @@ def show_command(book: str, as_json: bool) -> int:
         return 0
     for row in people:
         who = f"{row['client']}/{row['person']}" if row["client"] else row["person"]
-        click.echo(f"{who:<24} {row['query']:<12} slot {row['slot']:<12} spent {row['spent']}")
+        silent = "" if row["spoke"] == row["slot"] else f", last answer at slot {row['spoke']}"
+        click.echo(
+            f"{who:<24} {row['query']:<12} slot {row['slot']:<12} spent {row['spent']}{silent}"
+        )
     source = "the operating system's noise" if key is None or key.fingerprint is None else key
     click.echo(f"{len(people)} lines; key: {getattr(source, 'fingerprint', source)}")
     return 0

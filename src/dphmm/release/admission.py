@@ -2,22 +2,25 @@
 
 The rows of one person that come together are looked at in order of time, whatever order they
 came in. A slot is answered once: the first row for it decides, every other gets that answer
-again. What lies before the latest step is closed. A gap is carried by the belief step by step,
-so it has a longest length. And no limit is ever passed.
+again. Where the schedule is silent nothing is said or spent. What lies before the latest step
+is closed. A gap is carried by the belief step by step, so it has a longest length. And no limit
+is ever passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from dphmm._types import IntArray
 from dphmm.cost.ledger import Totals
 from dphmm.errors import ArgumentError, BudgetError, DphmmError
+from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 
 __all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal"]
@@ -32,6 +35,8 @@ LATEST = 2**53
 class Verdict(IntEnum):
     """What happens to a row."""
 
+    SILENT = -1
+    """The schedule says nothing here: it gets the estimate, at no price."""
     NEW = 0
     """It is answered."""
     REPEATED = 1
@@ -82,6 +87,8 @@ def admit(
     origin: int | None = None,
     law: bytes = b"",
     clock: str = "",
+    schedule: Schedule | None = None,
+    error: Callable[[int], float] | None = None,
 ) -> IntArray:
     """The verdict on each row of one person, in the order in which they came.
 
@@ -94,6 +101,9 @@ def admit(
             before the first row.
         law: The law that new answers would follow.
         clock: How time is cut into slots now; under another clock no slot is the same time.
+        schedule: When to speak; at every slot by default.
+        error: The expected error of the estimate at a slot, if nothing is said until there. Where
+            the schedule asks for it, only one slot can be judged; without it nothing is said.
 
     >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Fraction(2)).tolist()
     [0, 4, 4, 0]
@@ -110,11 +120,15 @@ def admit(
     verdicts = np.zeros(len(times), dtype=np.int64)
     if place.standing is not None and place.standing.clock != clock:
         return np.full(len(times), Verdict.CHANGED)
+    speaking = verdicts == Verdict.NEW if schedule is None else schedule.at(times)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
-        if least is None or place.spent + len(times) * prices <= least:
-            return verdicts
+        if schedule is None or schedule.is_by_clock:
+            spoken = len(times) if schedule is None else int(speaking.sum())
+            if least is None or place.spent + spoken * prices <= least:
+                return verdicts if schedule is None else speaking - 1
     totals = Totals([place.spent])
+    spoke = None if place.standing is None else place.standing.spoke
     order = np.argsort(times, kind="stable")
     taken: dict[int, int] = {}
     for row in order.tolist():
@@ -122,7 +136,7 @@ def admit(
         price = prices if isinstance(prices, Fraction) else prices[row]
         if time in taken:
             verdict = taken[time]
-            verdicts[row] = Verdict.REPEATED if verdict == Verdict.NEW else verdict
+            verdicts[row] = Verdict.REPEATED if verdict <= Verdict.NEW else verdict
             continue
         verdict = Verdict.NEW
         if time < opens:
@@ -131,10 +145,15 @@ def admit(
             verdict = Verdict.FAR
         elif changed:
             verdict = Verdict.CHANGED
+        elif schedule is not None and not (
+            speaking[row] and schedule.holds(time, spoke, error and partial(error, time))
+        ):
+            verdict = Verdict.SILENT
+            latest = time
         elif least is not None and not totals.allow(price, least)[0]:
             verdict = Verdict.OVER
         else:
-            latest = time
+            latest = spoke = time
             totals.add(0, price)
         verdicts[row] = taken[time] = verdict
     return verdicts

@@ -121,6 +121,11 @@ class Record:
     private: bool = True
     spacing: Fraction = Fraction(1)
 
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was said."""
+        return not self.lattice
+
     def release(self) -> Release:
         """The record as a stream gave it, in the units that it had."""
         lattice = np.array(self.lattice, dtype=None if self.lattice else np.int64)

@@ -127,6 +127,11 @@ class Schedule:
             return ""
         return json.dumps([*parts, [self.size, self.zone] if self.hours else None])
 
+    @property
+    def is_by_clock(self) -> bool:
+        """Whether the clock alone decides, whatever was said before."""
+        return self.apart == 1 and self.error is None
+
     def price(self, epsilon: Fraction) -> Fraction:
         """The price of an answer: its own, or the one given.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import nan
 
 import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.cost import PrivacyStatement
+from dphmm.policy.plan import Protected
 from dphmm.release.schedule import mean_distance
 from dphmm.scenario.released import Track
 
@@ -25,8 +27,19 @@ class TrackFacts:
 
     @cached_property
     def answers(self) -> FloatArray:
-        """What was said, one row a release."""
-        return np.array([release.answer for release in self.track.releases])
+        """What was said, one row a release; no numbers at a silent step."""
+        nothing = np.full(self.track.stream.query.dimension, np.nan)
+        return np.array([nothing if one.silent else one.answer for one in self.track.releases])
+
+    @property
+    def said(self) -> int:
+        """How many answers there are."""
+        return len(self.track.stream.said)
+
+    @property
+    def last(self) -> Protected:
+        """The public rules of the last answer."""
+        return self.track.stream.said[-1].step
 
     @cached_property
     def estimates(self) -> FloatArray:
@@ -51,7 +64,9 @@ class TrackFacts:
         return np.array(
             [
                 (
-                    float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
+                    nan
+                    if step is None
+                    else float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
                     mean_distance(values, filtered[place], release.estimate),
                     mean_distance(values, self._seen[place], self.smoothed[number]),
                 )
@@ -60,6 +75,11 @@ class TrackFacts:
                 )
             ]
         )
+
+    @property
+    def mean_errors(self) -> FloatArray:
+        """The mean of each: of the answers, and of all steps for the estimates."""
+        return np.asarray(np.nanmean(self.expected_errors, axis=0))
 
     @cached_property
     def statement(self) -> PrivacyStatement:

@@ -16,7 +16,20 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario.settings import Policy
 from dphmm.tables.states import States
 
-__all__ = ["build_policy", "build_start", "category_of"]
+__all__ = ["build_policy", "build_start", "category_of", "read_policy"]
+
+EDGES = "edges.csv"
+
+
+def read_policy(policy: PolicyGraph | Policy) -> tuple[PolicyGraph | None, Policy]:
+    """A policy as a graph, if it was given as one, and as rules."""
+    if isinstance(policy, PolicyGraph):
+        return policy, Policy(edges=EDGES)
+    if not isinstance(policy, Policy):
+        raise ScenarioError(
+            f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
+        )
+    return None, policy
 
 
 def build_policy(

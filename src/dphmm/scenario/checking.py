@@ -15,9 +15,19 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
+from dphmm.release.hours import DAY
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["Check", "Step", "check_scenario", "check_steps", "guarantee", "possible_steps"]
+__all__ = [
+    "Check",
+    "Speaking",
+    "Step",
+    "check_scenario",
+    "check_steps",
+    "guarantee",
+    "how_often",
+    "possible_steps",
+]
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,44 @@ class Check:
         )
         head = "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
         return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>"
+
+
+@dataclass(frozen=True)
+class Speaking:
+    """How often a schedule speaks, at most, and what that costs."""
+
+    when: str
+    steps: int
+    """Of the window that it is counted in."""
+    window: str
+    """Its length in words."""
+    answers: int
+    epsilon: Fraction
+
+    def __str__(self) -> str:
+        one = "answer" if self.answers == 1 else "answers"
+        total, share = as_text(self.epsilon), as_text(self.epsilon / self.steps)
+        return (
+            f"It speaks {self.when}: at most {self.answers} {one} in any {self.window}, which "
+            f"cost {total} in all, as much as {share} at every step. At other steps nothing is "
+            f"said or spent."
+        )
+
+
+def how_often(scenario: Scenario) -> Speaking | None:
+    """The most that the schedule says in a day or, without dates, between two answers."""
+    schedule = scenario.settings.schedule
+    if schedule is None:
+        return None
+    every = int(schedule.every)
+    steps = every * -(-int(schedule.apart) // every)
+    window = "step" if steps == 1 else f"{steps} steps"
+    if schedule.size is not None:
+        steps = -(-DAY // schedule.size)
+        window = "24 hours" if steps * schedule.size == DAY else f"{steps} steps"
+    answers = schedule.most_in(steps)
+    price = answers * scenario.settings.epsilon
+    return Speaking(str(scenario.settings.when), steps, window, answers, price)
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
@@ -170,10 +218,11 @@ def guarantee(scenario: Scenario) -> str:
     besides = (
         f" States outside the {float(1 - delta):g} location set are not protected." if delta else ""
     )
+    often = how_often(scenario)
     only = f", {CONDITION}" if scenario.model.has_stated_zeros else ""
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){only}; {budget}.{besides}"
+        f"exp({price}){only}; {budget}.{besides}{f' {often}' if often else ''}"
     )
 
 

@@ -22,9 +22,10 @@ from dphmm.noise.randomness import Randomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
+from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
-from dphmm.scenario.building import build_policy, build_start
+from dphmm.scenario.building import build_policy, build_start, read_policy
 from dphmm.scenario.files import load_scenario, save_scenario
 from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Scenario"]
 
 GIVEN = "given, treated as public"
-EDGES = "edges.csv"
 
 
 class Scenario:
@@ -64,6 +64,7 @@ class Scenario:
         full_rank: See `Plan`.
         delta: See `Plan`.
         clock: How times are cut into steps.
+        when: When to speak; at every step by default.
         source: Where the model came from, in a sentence.
 
     >>> from dphmm import MarkovModel
@@ -95,6 +96,7 @@ class Scenario:
         full_rank: bool = True,
         delta: Exact = 0,
         clock: Clock | None = None,
+        when: Schedule | None = None,
         source: str = GIVEN,
     ) -> None:
         spacing: Exact = 1 if step is None else step
@@ -104,13 +106,7 @@ class Scenario:
         if not isinstance(states, States):
             states = States.at(states)
             columns = columns or tuple(states.numbers)
-        graph = None
-        if isinstance(policy, PolicyGraph):
-            graph, policy = policy, Policy(edges=EDGES)
-        if not isinstance(policy, Policy):
-            raise ScenarioError(
-                f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
-            )
+        graph, rules = read_policy(policy)
         settings = Settings(
             name,
             as_epsilon(epsilon),
@@ -119,13 +115,14 @@ class Scenario:
             columns=tuple(columns),
             step=as_epsilon(spacing, "step"),
             query=query,
-            policy=policy,
+            policy=rules,
             mechanism=mechanism,
             shape=shape,
             repair=repair,
             full_rank=full_rank,
             delta=exact(delta, "delta"),
             clock=clock or Clock(),
+            when=when,
         )
         self._build(settings, states, model, source, (), graph)
 
@@ -225,6 +222,7 @@ class Scenario:
             "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
             "epsilon": as_text(self.settings.epsilon),
             "limit": "none" if limit is None else as_text(limit),
+            "speaks": self.settings.when or "every step",
             "model": f"{self.model}: {self.source}",
         }
         rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
@@ -303,6 +301,7 @@ class Scenario:
             limit=settings.limit,
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            schedule=settings.schedule,
         )
 
     @property
