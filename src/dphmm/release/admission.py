@@ -120,13 +120,13 @@ def admit(
     verdicts = np.zeros(len(times), dtype=np.int64)
     if place.standing is not None and place.standing.clock != clock:
         return np.full(len(times), Verdict.CHANGED)
-    speaking = verdicts == Verdict.NEW if schedule is None else schedule.at(times)
+    speaking = None if schedule is None else schedule.at(times)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
-        if schedule is None or schedule.is_by_clock:
-            spoken = len(times) if schedule is None else int(speaking.sum())
+        if speaking is None or schedule is None or schedule.is_by_clock:
+            spoken = len(times) if speaking is None else int(speaking.sum())
             if least is None or place.spent + spoken * prices <= least:
-                return verdicts if schedule is None else speaking - 1
+                return verdicts if speaking is None else speaking - 1
     totals = Totals([place.spent])
     spoke = None if place.standing is None else place.standing.spoke
     order = np.argsort(times, kind="stable")
@@ -146,7 +146,8 @@ def admit(
         elif changed:
             verdict = Verdict.CHANGED
         elif schedule is not None and not (
-            speaking[row] and schedule.holds(time, spoke, error and partial(error, time))
+            (speaking is None or speaking[row])
+            and schedule.holds(time, spoke, error and partial(error, time))
         ):
             verdict = Verdict.SILENT
             latest = time

@@ -18,6 +18,7 @@ from itertools import compress
 
 import numpy as np
 
+from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import LATEST, Verdict, admit, refusal
@@ -47,6 +48,8 @@ class Answered:
         self.verdicts = np.zeros(len(lines), dtype=np.int64)
         self.faults: dict[int, DphmmError] = {}
         """Why a row got no answer."""
+        self.filled = Fraction(0)
+        """What the answers to steps without a row cost."""
 
     def release(self, row: int) -> Release:
         """The answer to a row, or its refusal raised."""
@@ -186,27 +189,42 @@ def _admit(
         error=error,
     )
     answered.verdicts[given] = verdicts[rows >= 0] if ask.fills_gaps else verdicts
-    kept = verdicts <= Verdict.NEW
-    if not kept.all():
-        requested = Fraction(0)
-        judged = zip(rows.tolist(), verdicts.tolist(), strict=True)
-        for number, (row, verdict) in enumerate(judged):
-            price = prices if isinstance(prices, Fraction) else prices[number]
-            requested += price if verdict in (Verdict.NEW, Verdict.OVER) else 0
-            if verdict > Verdict.REPEATED and row >= 0:
-                answered.faults[row] = refusal(verdict, place, requested, terms.limit)
+    spoken = verdicts == 0  # numpy is slow with the names of verdicts, and this runs for everybody
+    if not spoken.all():
+        kept = verdicts <= 0
+        if not kept.all():
+            _refuse(answered, part, (rows, verdicts), prices, terms.limit)
         if not kept.any():
             return None
+        rows, times, states, spoken = (one[kept] for one in (rows, times, states, spoken))
+        prices = prices if isinstance(prices, Fraction) else [*compress(prices, kept)]
     return Work(
         terms=terms,
         line=part.line,
         place=place,
-        times=times[kept],
-        states=states[kept],
-        prices=None if isinstance(prices, Fraction) else [*compress(prices, kept)],
-        rows=rows[kept],
-        spoken=verdicts[kept] == Verdict.NEW,
+        times=times,
+        states=states,
+        prices=None if isinstance(prices, Fraction) else prices,
+        rows=rows,
+        spoken=spoken,
     )
+
+
+def _refuse(
+    answered: Answered,
+    part: Part,
+    judged: tuple[IntArray, IntArray],
+    prices: Fraction | list[Fraction],
+    limit: Fraction | None,
+) -> None:
+    """Say of every row that gets no answer why."""
+    requested = Fraction(0)
+    rows, verdicts = judged
+    for number, (row, verdict) in enumerate(zip(rows.tolist(), verdicts.tolist(), strict=True)):
+        price = prices if isinstance(prices, Fraction) else prices[number]
+        requested += price if verdict in (Verdict.NEW, Verdict.OVER) else 0
+        if verdict > Verdict.REPEATED and row >= 0:
+            answered.faults[row] = refusal(verdict, part.place, requested, limit)
 
 
 def _expected_error(ask: Ask, part: Part, time: int) -> float:
@@ -232,6 +250,8 @@ def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:
         rows = np.concatenate([work.rows for work in works])
         sources = np.concatenate([np.arange(*work.span) for work in works])
         answered[number].answers.copy(rows[rows >= 0], drawn, sources[rows >= 0])
+        for source in sources[rows < 0].tolist():
+            answered[number].filled += drawn.epsilons[source] or 0
 
 
 def _repeat(book: Book, answered: Answered, part: Part) -> None:
