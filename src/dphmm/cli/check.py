@@ -9,7 +9,7 @@ import click
 
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.checking import Step, check_steps, guarantee, how_often
+from dphmm.scenario.checking import Step, check_steps, covered, guarantee, how_often
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
@@ -73,7 +73,8 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
             click.echo(f"      linked by repair: {pairs}{f' and {more} more' if more > 0 else ''}")
     if found[-1].lasts:
         click.echo(f"From step {found[-1].time} on nothing changes without a release.")
-    click.echo("Somebody is exposed." if unprotected else "Nobody is exposed.")
+    nobody = f"Nobody is exposed in these steps{covered(scenario)}."
+    click.echo("Somebody is exposed." if unprotected else nobody)
     return int(unprotected)
 
 

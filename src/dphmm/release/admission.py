@@ -20,7 +20,7 @@ import numpy as np
 from dphmm._types import IntArray
 from dphmm.cost.ledger import Totals
 from dphmm.errors import ArgumentError, BudgetError, DphmmError
-from dphmm.release.schedule import Schedule
+from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.release.standing import Standing
 
 __all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal"]
@@ -120,7 +120,7 @@ def admit(
     verdicts = np.zeros(len(times), dtype=np.int64)
     if place.standing is not None and place.standing.clock != clock:
         return np.full(len(times), Verdict.CHANGED)
-    speaking = None if schedule is None else schedule.at(times)
+    speaking = None if schedule is None else allowed_at(schedule, times)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
         if speaking is None or schedule is None or schedule.is_by_clock:
@@ -147,7 +147,7 @@ def admit(
             verdict = Verdict.CHANGED
         elif schedule is not None and not (
             (speaking is None or speaking[row])
-            and schedule.holds(time, spoke, error and partial(error, time))
+            and holds(schedule, time, spoke, error and partial(error, time))
         ):
             verdict = Verdict.SILENT
             latest = time

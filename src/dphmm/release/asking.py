@@ -6,19 +6,21 @@ this holds true states, so none of it is printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 
 from dphmm._types import IntArray
+from dphmm.errors import check_name
 from dphmm.release.admission import LATEST, LONGEST_GAP, Place
 from dphmm.release.drawing import Work
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.moment import Line, check_client
 from dphmm.release.terms import Terms
 
-__all__ = ["Ask", "Part", "cut_into_parts", "find_steps", "take_together"]
+__all__ = ["Ask", "Part", "cut_into_parts", "find_steps", "people_waiting", "take_together"]
 
 TOGETHER = 2**16
 """Rows that share one commit."""
@@ -76,6 +78,8 @@ class Part:
     place: Place = field(default_factory=Place)
     """Where they are after what was drawn since."""
     works: list[Work] = field(default_factory=list)
+    repeats: bool = False
+    """Whether a row of it gets an answer that was given before."""
 
     def turn(self, terms: Terms) -> slice:
         """The steps that can be judged now: all, or one slot where what is believed decides."""
@@ -165,19 +169,19 @@ def find_steps(ask: Ask, part: Part) -> tuple[IntArray, ...]:
     )
 
 
-def take_together(waiting: list[Part]) -> tuple[list[Part], list[Part]]:
-    """Parts that can share a commit: of different people, and not too many rows."""
-    now: list[Part] = []
-    later: list[Part] = []
-    taken: set[tuple[str, str]] = set()
-    rows = 0
-    for part in waiting:
-        person = part.line[:2]
-        if person in taken or rows >= TOGETHER:
-            later.append(part)
-        else:
-            now.append(part)
-            rows += part.size
-        # Also of those who wait: a person's parts keep their order.
-        taken.add(person)
-    return now, later
+def people_waiting(parts: Iterable[Part]) -> deque[deque[Part]]:
+    """Everybody's parts, in the order that a person's must keep."""
+    people: dict[tuple[str, str], deque[Part]] = {}
+    for part in parts:
+        people.setdefault(part.line[:2], deque()).append(part)
+    return deque(people.values())
+
+
+def take_together(waiting: deque[deque[Part]]) -> list[deque[Part]]:
+    """The people whose next parts share a commit: not too many steps."""
+    taken: list[deque[Part]] = []
+    steps = 0
+    while waiting and steps < TOGETHER:
+        taken.append(waiting.popleft())
+        steps += taken[-1][0].size
+    return taken

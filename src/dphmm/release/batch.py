@@ -7,22 +7,23 @@ would give, to the last bit.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError, expect
+from dphmm.errors import ArgumentError, BudgetError, check_name, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
@@ -36,17 +37,24 @@ from dphmm.release.moment import (
     person_bytes,
 )
 from dphmm.release.said import BatchRelease, Charged
-from dphmm.release.schedule import Schedule, expected_error
+from dphmm.release.schedule import (
+    NEVER,
+    Schedule,
+    estimates,
+    expected_error,
+    price_of,
+    speaking_people,
+)
 from dphmm.release.standing import Standing
+from dphmm.release.threads import one_at_a_time
 
 __all__ = ["Batch"]
-
-NEVER = -(2**62)
-"""The slot of the last answer of somebody who had none."""
 
 
 class Batch:
     """Private answers for many people, step by step.
+
+    Several threads may share a batch: each release moves everybody to a step of its own.
 
     Args:
         model: How states follow each other.
@@ -92,15 +100,15 @@ class Batch:
         check_parts(model, plan, randomness, time, schedule)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
-        named = isinstance(people, (list, tuple)) and all(isinstance(p, str) and p for p in people)
-        if not named or len(set(people)) != len(people):
-            raise ArgumentError("people must have different names, none of them empty")
+        if not isinstance(people, (list, tuple)):
+            raise ArgumentError(f"people must be a list of names, got {type(people).__name__}")
+        if len({check_name(person, "each of people") for person in people}) != len(people):
+            raise ArgumentError("people must have different names, got one twice")
         self.model = model
         self.plan = plan
         self.query = plan.query
         self.schedule = schedule
-        price = as_epsilon(epsilon)
-        self.epsilon = price if schedule is None else schedule.price(price)
+        self.epsilon = price_of(schedule, as_epsilon(epsilon))
         self.limit = None if limit is None else as_epsilon(limit, "limit")
         self.people = tuple(people)
         self.client = check_client(client)
@@ -116,6 +124,7 @@ class Batch:
         self._steps = 0
         self._spoke = np.full(len(people), NEVER)
         self._clock = ""
+        self._lock = threading.RLock()
         beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
         self._laws, self._law_of = self._find_laws(law, beliefs)
@@ -132,15 +141,15 @@ class Batch:
             plan: See `Batch`.
             options: The other arguments of `Batch`.
         """
-        for standing in standings:
-            expect(standing, Standing, "standings")
+        standings = expect_each(standings, Standing, "standings")
+        expect(options.get("law"), bytes, "law")
         laws = {standing.law for standing in standings if standing.law}
         clients = {standing.line.client for standing in standings}
         clocks = {standing.clock for standing in standings}
         if max(len(laws), len(clients), len(clocks)) > 1:
             raise ArgumentError("standings must be of one client, law and clock, got several")
-        if options.get("law") is None or laws - {options["law"]}:
-            raise ArgumentError("law must be that of the standings, got another or none")
+        if laws - {options["law"]}:
+            raise ArgumentError("law must be that of the standings, got another")
         batch = cls(
             model,
             plan,
@@ -163,6 +172,7 @@ class Batch:
         """Bytes that the beliefs and the threads' scratch take."""
         return self._table.memory
 
+    @one_at_a_time
     def belief(self, person: int) -> Belief:
         """What is believed about one person now.
 
@@ -171,18 +181,20 @@ class Batch:
         """
         return self._table.belief(self._number(person))
 
-    def _number(self, person: int) -> int:
-        if whole(person, "person") >= len(self.people):
-            raise ArgumentError(f"person must be one of {len(self.people)} people, by number")
+    def _number(self, person: int, argument: str = "person") -> int:
+        if whole(person, argument) >= len(self.people):
+            raise ArgumentError(f"{argument} must be among {len(self.people)} people, by number")
         return int(person)
 
+    @one_at_a_time
     def standings(self, people: ArrayLike | None = None) -> list[Standing]:
         """Where people stand, as single streams would.
 
         Args:
             people: Their numbers; everybody by default.
         """
-        wanted = range(len(self.people)) if people is None else np.asarray(people).tolist()
+        given = np.arange(len(self.people)) if people is None else as_array(people, "people")
+        wanted = [self._number(person, "people") for person in np.atleast_1d(given).tolist()]
         now = np.zeros(len(self.people), dtype=bool)
         for step, charge in reversed(self._charges):
             if step < self._steps:
@@ -204,6 +216,7 @@ class Batch:
             clock=self._clock,
         )
 
+    @one_at_a_time
     def ledger(self, person: int) -> Ledger:
         """One person's ledger, as a single stream would have written it.
 
@@ -219,6 +232,7 @@ class Batch:
         said = sum((entry.epsilon for entry in entries), start=Fraction(0))
         return Ledger(self.limit, entries, spent=self._spent.of(person) - said)
 
+    @one_at_a_time
     def affordable(self, epsilon: Exact | None = None) -> Mask:
         """Which people's limits allow a release.
 
@@ -230,6 +244,7 @@ class Batch:
             return np.ones(len(self.people), dtype=bool)
         return self._spent.allow(price, self.limit)
 
+    @one_at_a_time
     def release(
         self, true_states: ArrayLike, epsilon: Exact | None = None, active: ArrayLike | None = None
     ) -> BatchRelease:
@@ -287,18 +302,10 @@ class Batch:
             private=self._randomness.private,
             charges=tuple(charges),
             silent=silent,
-            silent_estimate=self.estimates(silent),
+            silent_estimate=estimates(map(self.belief, silent.tolist()), self.query.values),
         )
 
-    def estimates(self, people: ArrayLike) -> FloatArray:
-        """The mean of what is believed about some people now, a row each.
-
-        Args:
-            people: Their numbers.
-        """
-        means = [self.belief(person).mean(self.query.values) for person in np.asarray(people)]
-        return np.array(means).reshape(-1, self.query.dimension)
-
+    @one_at_a_time
     def skip(self) -> None:
         """Move everybody one step without a word."""
         model = self.model.at(int(self.times[0]) + 1 if len(self.times) else 0)
@@ -329,27 +336,20 @@ class Batch:
         known = (states >= 0) & (states < self.query.n_states)
         if not known[answered].all():
             raise ArgumentError(f"true_states must be among the {self.query.n_states} states")
-        asked, answered = answered, answered & self._speaking(answered, times, model)
+        asked = answered
+        if self.schedule is not None:
+
+            def error(person: int) -> float:
+                prior = self._table.belief(person).predict(model)
+                return expected_error(prior, self.query.values)
+
+            answered = speaking_people(self.schedule, asked, times, self._spoke, error)
         if not self.affordable(price)[answered].all():
             first = int(np.flatnonzero(answered & ~self.affordable(price))[0])
             spent = Fraction(self._spent.of(first))
             remaining = (self.limit or Fraction(0)) - spent
             raise BudgetError(spent=spent, requested=price, remaining=remaining)
         return answered, np.flatnonzero(asked & ~answered)
-
-    def _speaking(self, asked: Mask, times: IntArray, model: MarkovModel) -> Mask:
-        """For whom of those who ask the schedule speaks."""
-        if self.schedule is None:
-            return asked
-        speaking, values = asked & self.schedule.at(times), self.query.values
-        for person in np.flatnonzero(speaking).tolist():
-            prior = self._table.belief(person).predict(model)
-            speaking[person] = self.schedule.holds(
-                int(times[person]),
-                self._last_answer(person),
-                partial(expected_error, prior, values),
-            )
-        return speaking
 
     def _last_answer(self, person: int) -> int | None:
         return None if self._spoke[person] == NEVER else int(self._spoke[person])

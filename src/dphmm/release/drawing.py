@@ -21,6 +21,7 @@ from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
 from dphmm.release.moment import Line
+from dphmm.release.schedule import estimates
 from dphmm.release.standing import Standing
 from dphmm.release.terms import Terms
 
@@ -181,7 +182,8 @@ def _draw_together(terms: Terms, group: list[Work], source: Randomness) -> None:
                 charge.statement,
             )
         if not says.all():
-            table.pass_over(rows[first:end][~says], batch.estimates(asking[~says]))
+            beliefs = map(batch.belief, asking[~says].tolist())
+            table.pass_over(rows[first:end][~says], estimates(beliefs, batch.query.values))
         finished = asking[last[asking] == now]
         for person, standing in zip(finished.tolist(), batch.standings(finished), strict=True):
             group[person].standing = standing

@@ -23,7 +23,14 @@ from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import LATEST, Verdict, admit, refusal
 from dphmm.release.answers import Answers
-from dphmm.release.asking import Ask, Part, cut_into_parts, find_steps, take_together
+from dphmm.release.asking import (
+    Ask,
+    Part,
+    cut_into_parts,
+    find_steps,
+    people_waiting,
+    take_together,
+)
 from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
 from dphmm.release.moment import Line
@@ -91,9 +98,10 @@ def release(
     check_key(book, randomness)
     source = SecureRandomness() if randomness is None else randomness
     answered = [Answered(ask, source.private) for ask in asks]
-    waiting = list(cut_into_parts(asks, LONG))
+    waiting = people_waiting(cut_into_parts(asks, LONG))
     while waiting:
-        now, later = take_together(waiting)
+        taken = take_together(waiting)
+        now = [parts[0] for parts in taken]
         try:
             _answer(book, asks, answered, now, source)
         except MovedError as moved:
@@ -101,10 +109,12 @@ def release(
             if not any(part.line in moved.lines for part in now):
                 raise
             check_key(book, randomness)
-            waiting = [*now, *later]
+            waiting.extendleft(reversed(taken))
             continue
         done(sum(len(part.rows) for part in now))
-        waiting = later
+        for parts in taken:
+            parts.popleft()
+        waiting.extend(parts for parts in taken if parts)
     return answered
 
 
@@ -112,7 +122,7 @@ def _find(book: Book, asks: Sequence[Ask], parts: Sequence[Part]) -> None:
     """Look up where people are, and which steps of theirs are to be answered."""
     for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
         terms, standing = asks[part.number].terms, place.standing
-        part.found, part.done, part.works = place, 0, []
+        part.found, part.done, part.works, part.repeats = place, 0, [], False
         if standing is not None and (standing.law, standing.clock) == (terms.law, terms.clock):
             unsaid = book.unsaid(part.line, standing.time)
             if unsaid:  # a killed run left answers that no standing knows of
@@ -151,8 +161,8 @@ def _answer(
         standings = [_moved(part.works[-1]) for part in moved]
         book.commit(drawn, standings, [part.found for part in moved])
     _fill(answered, parts)
-    if any(one.repeated for one in answered):
-        for part in parts:
+    for part in parts:
+        if part.repeats:
             _repeat(book, answered[part.number], part)
 
 
@@ -193,6 +203,7 @@ def _admit(
     if not spoken.all():
         kept = verdicts <= 0
         if not kept.all():
+            part.repeats = part.repeats or bool((verdicts == int(Verdict.REPEATED)).any())
             _refuse(answered, part, (rows, verdicts), prices, terms.limit)
         if not kept.any():
             return None

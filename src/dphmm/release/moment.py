@@ -15,7 +15,7 @@ import numpy as np
 from dphmm._types import IntArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError, DphmmError, expect
+from dphmm.errors import LONGEST_NAME, ArgumentError, DphmmError, expect
 from dphmm.geometry.exact import whole
 from dphmm.noise.randomness import Randomness, encoded
 from dphmm.policy.plan import Plan
@@ -24,7 +24,6 @@ from dphmm.release.schedule import Schedule
 __all__ = ["Line", "Moment", "law_of", "moment_bytes"]
 
 LAW = b"dphmm law 1"
-LONGEST_NAME = 200
 
 
 class Line(NamedTuple):
@@ -85,13 +84,6 @@ def law_of(
     return hashlib.sha256(encoded((*parts, *when))).digest()
 
 
-def check_name(name: str, argument: str) -> str:
-    """The name, if it can be stored and printed."""
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ArgumentError(f"{argument} must be 1 to {LONGEST_NAME} printable characters")
-    return name
-
-
 def check_client(client: str) -> str:
     """The client, empty or made of letters, digits and dashes."""
     if not isinstance(client, str) or len(client) > LONGEST_NAME:
@@ -101,7 +93,16 @@ def check_client(client: str) -> str:
     return client
 
 
-def state_number(given: Any, n_states: int, locate: Callable[[Any], int] | None) -> int:
+def check_randomness(randomness: Randomness | None) -> None:
+    """Refuse what is no source of noise, such as a key by itself."""
+    if randomness is not None and not isinstance(randomness, Randomness):
+        raise ArgumentError(
+            f"randomness must be a kind of Randomness, got {type(randomness).__name__}; "
+            f"for a key use KeyedRandomness(key)"
+        )
+
+
+def read_state(given: Any, n_states: int, locate: Callable[[Any], int] | None) -> int:
     """The number of a true state, by `locate` if it is none; no message says which it was."""
     if locate is not None and not isinstance(given, (int, np.integer)):
         try:
@@ -130,11 +131,7 @@ def check_parts(
     if schedule is not None:
         expect(schedule, Schedule, "schedule")
         schedule.check_bound()
-    if randomness is not None and not isinstance(randomness, Randomness):
-        raise ArgumentError(
-            f"randomness must be a kind of Randomness, got {type(randomness).__name__}; "
-            f"for a key use KeyedRandomness(key)"
-        )
+    check_randomness(randomness)
     if model.n_states != plan.query.n_states:
         raise ArgumentError(
             f"model must have the {plan.query.n_states} states of the query, got {model.n_states}"

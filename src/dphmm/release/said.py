@@ -252,8 +252,12 @@ def state_costs(
     seen: Sequence[Belief],
     width: int,
     adaptive: bool | None,
+    spent: Fraction,
 ) -> PrivacyStatement:
-    """The statement about what was said after a time; `seen` is the belief of every step."""
+    """The statement about what was said after a time; `seen` is the belief of every step.
+
+    `spent` is the price of all that was said, also before that time.
+    """
     history = history_of(said, model, start, time)
     steps = len(history)
     unseen = model.smooth([None] * steps, start=start, time=time)
@@ -263,4 +267,5 @@ def state_costs(
         prior=[belief.probabilities for belief in unseen],
         posterior=[belief.probabilities for belief in seen[:steps]],
         adaptive=adaptive,
+        before=spent - sum((one.epsilon for one in said), start=Fraction(0)),
     )

@@ -8,9 +8,10 @@ asks again reads it there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -20,14 +21,28 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
 from dphmm.release.hours import DAY, find_zone, slots_within, times_of_day
 
-__all__ = ["SILENCE", "Schedule", "expected_error", "mean_distance"]
+__all__ = [
+    "SILENCE",
+    "Schedule",
+    "allowed_at",
+    "estimates",
+    "expected_error",
+    "holds",
+    "mean_distance",
+    "price_of",
+    "speaking_people",
+]
 
 SILENCE = (
     "Nothing was said at this step: the estimate follows from earlier answers and the model alone."
 )
 """The statement of a silent step."""
 
+NEVER = -(2**62)
+"""The slot of the last answer of somebody who had none, in an array of slots."""
+
 GAPS = ("skip", "answer")
+LONGEST_WINDOW = 10**7
 YEAR = 366
 NEW_YEAR = 1704067200
 """Answers at hours are counted over the days of 2024, so that clocks change among them."""
@@ -74,7 +89,7 @@ class Schedule:
             raise ArgumentError("hours must go with a clock of dates, got one of whole numbers")
         for name, least in (("every", 1), ("phase", None), ("apart", 1)):
             object.__setattr__(self, name, self._steps(name, least))
-        if isinstance(self.hours, str):
+        if not isinstance(self.hours, (list, tuple)):
             raise ArgumentError(f"hours must be a list of times, got {self.hours!r}")
         for hours in self.hours:
             times_of_day(hours)
@@ -132,51 +147,24 @@ class Schedule:
         """Whether the clock alone decides, whatever was said before."""
         return self.apart == 1 and self.error is None
 
-    def price(self, epsilon: Fraction) -> Fraction:
-        """The price of an answer: its own, or the one given.
-
-        Args:
-            epsilon: The price where the schedule has none.
-        """
-        return epsilon if self.epsilon is None else as_epsilon(self.epsilon)
-
-    def at(self, slots: IntArray) -> Mask:
-        """At which slots the clock allows it to speak.
-
-        Args:
-            slots: Their numbers.
-        """
-        every = int(self.every)
-        allowed = np.asarray(slots) % every == int(self.phase) % every
-        if self.hours and self.size is not None:
-            found = np.flatnonzero(allowed)
-            allowed[found] = slots_within(slots[found], self.hours, self.size, self.zone)
-        return np.asarray(allowed, dtype=bool)
-
-    def holds(self, time: int, spoke: int | None, error: Callable[[], float] | None = None) -> bool:
-        """Whether what was said before allows it to speak: the one place where this is decided.
-
-        Args:
-            time: The slot.
-            spoke: The slot of the last answer; None before the first.
-            error: Gives the expected distance of the estimate there, if nothing is said.
-        """
-        if spoke is not None and time - spoke < int(self.apart):
-            return False
-        # A comparison of the very float with the very fraction: nothing is rounded.
-        return self.error is None or (error is not None and error() > as_epsilon(self.error))
-
     def speaks(
         self, time: int, spoke: int | None = None, error: Callable[[], float] | None = None
     ) -> bool:
         """Whether it speaks at a slot.
 
         Args:
-            time: See `holds`.
-            spoke: See `holds`.
-            error: See `holds`.
+            time: The slot.
+            spoke: The slot of the last answer; None before the first.
+            error: Gives the expected distance of the estimate there, if nothing is said; without
+                it a schedule that asks for it is silent.
         """
-        return bool(self.at(np.array([time]))[0]) and self.holds(time, spoke, error)
+        self.check_bound()
+        whole(time, "time", None)
+        if spoke is not None:
+            whole(spoke, "spoke", None)
+        if error is not None and not callable(error):
+            raise ArgumentError(f"error must be a function, got {type(error).__name__}")
+        return bool(allowed_at(self, np.array([time]))[0]) and holds(self, time, spoke, error)
 
     def most_in(self, steps: int) -> int:
         """The most answers in any so many consecutive steps; with `error` there may be fewer.
@@ -184,12 +172,15 @@ class Schedule:
         Args:
             steps: The length of the window.
         """
+        self.check_bound()
+        if whole(steps, "steps", 1) > LONGEST_WINDOW:
+            raise ArgumentError(f"steps must be at most {LONGEST_WINDOW}, got {steps!r}")
         every = int(self.every)
         between = every * -(-int(self.apart) // every)
         most = -(-steps // between)
         if self.hours and self.size is not None:
             slots = NEW_YEAR // self.size + np.arange(YEAR * DAY // self.size + steps)
-            counts = np.concatenate([[0], np.cumsum(self.at(slots))])
+            counts = np.concatenate([[0], np.cumsum(allowed_at(self, slots))])
             most = min(most, int((counts[steps:] - counts[:-steps]).max()))
         return most
 
@@ -212,6 +203,33 @@ def _length(steps: int | str) -> str:
     return steps if isinstance(steps, str) else f"{steps} steps"
 
 
+def price_of(schedule: Schedule | None, epsilon: Fraction) -> Fraction:
+    """The price of an answer: the schedule's own, or the one given."""
+    if schedule is None or schedule.epsilon is None:
+        return epsilon
+    return as_epsilon(schedule.epsilon)
+
+
+def allowed_at(schedule: Schedule, slots: IntArray) -> Mask:
+    """At which slots the clock allows it to speak."""
+    every = int(schedule.every)
+    allowed = slots % every == int(schedule.phase) % every
+    if schedule.hours and schedule.size is not None:
+        found = np.flatnonzero(allowed)
+        allowed[found] = slots_within(slots[found], schedule.hours, schedule.size, schedule.zone)
+    return np.asarray(allowed, dtype=bool)
+
+
+def holds(
+    schedule: Schedule, time: int, spoke: int | None, error: Callable[[], float] | None
+) -> bool:
+    """Whether what was said before allows it to speak: the one place where this is decided."""
+    if spoke is not None and time - spoke < int(schedule.apart):
+        return False
+    # A comparison of the very float with the very fraction: nothing is rounded.
+    return schedule.error is None or (error is not None and error() > as_epsilon(schedule.error))
+
+
 def mean_distance(values: FloatArray, belief: Belief, point: FloatArray) -> float:
     """How far the state is from a point, on average over a belief."""
     return float(belief.probabilities @ np.sqrt(((values - point) ** 2).sum(axis=1)))
@@ -220,3 +238,24 @@ def mean_distance(values: FloatArray, belief: Belief, point: FloatArray) -> floa
 def expected_error(belief: Belief, values: FloatArray) -> float:
     """How far the state is from the belief's own estimate, on average."""
     return mean_distance(values, belief, belief.mean(values))
+
+
+def speaking_people(
+    schedule: Schedule,
+    asked: Mask,
+    times: IntArray,
+    spoke: IntArray,
+    error: Callable[[int], float],
+) -> Mask:
+    """For whom of those who ask it speaks; `error` is the expected error about each of them."""
+    speaking = asked & allowed_at(schedule, times)
+    for person in np.flatnonzero(speaking).tolist():
+        last = None if spoke[person] == NEVER else int(spoke[person])
+        speaking[person] = holds(schedule, int(times[person]), last, partial(error, person))
+    return speaking
+
+
+def estimates(beliefs: Iterable[Belief], values: FloatArray) -> FloatArray:
+    """The mean of each belief, a row each: what is left to say at silent steps."""
+    means = [belief.mean(values) for belief in beliefs]
+    return np.array(means).reshape(-1, values.shape[1])

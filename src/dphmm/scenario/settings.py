@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 import tomlkit
 
-from dphmm.errors import ArgumentError, DphmmError, ScenarioError
+from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
 from dphmm.geometry.exact import as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
 from dphmm.release.schedule import Schedule
 from dphmm.tables.clock import Clock
-from dphmm.tables.files import read_text
+from dphmm.tables.files import as_path, read_text
 
 __all__ = ["Policy", "Settings"]
 
@@ -47,6 +47,10 @@ class Policy:
     edges: str | None = None
 
     def __post_init__(self) -> None:
+        _expect_kinds(self, {"complete": bool, "one_step": bool})
+        for name in ("category", "edges"):
+            if getattr(self, name) is not None:
+                _expect_kinds(self, {name: str})
         if self.distance is not None:
             radius = exact(self.distance, "distance")
             if radius < 0:
@@ -80,11 +84,21 @@ class Settings:
     """When to speak; a price that it names becomes the scenario's."""
 
     def __post_init__(self) -> None:
-        if self.when is not None and self.when.epsilon is not None:
-            object.__setattr__(self, "epsilon", self.when.epsilon)
-            object.__setattr__(self, "when", replace(self.when, epsilon=None))
+        _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query"), str))
+        _expect_kinds(self, {"policy": Policy, "full_rank": bool, "clock": Clock})
+        if self.when is not None:
+            _expect_kinds(self, {"when": Schedule})
+            if self.when.epsilon is not None:
+                object.__setattr__(self, "epsilon", self.when.epsilon)
+                object.__setattr__(self, "when", replace(self.when, epsilon=None))
         if self.schedule is not None:
             self.schedule.check_bound()
+        if not isinstance(self.start, (str, Mapping)):
+            raise ArgumentError(
+                "start must be a label, 'uniform', 'stationary' or the probability of each label, "
+                f"got {type(self.start).__name__}"
+            )
+        object.__setattr__(self, "columns", tuple(expect_each(self.columns, str, "columns")))
         object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
         if self.limit is not None:
@@ -104,7 +118,7 @@ class Settings:
     @classmethod
     def read(cls, path: str | Path) -> Settings:
         """The settings of a TOML file; a mistake is located, a misspelt key gets a suggestion."""
-        name, text = Path(path).name, read_text(path)
+        name, text = as_path(path).name, read_text(path)
         try:
             # Decimal keeps an epsilon of 0.1 exactly what was written.
             table = tomllib.loads(text, parse_float=Decimal)
@@ -304,6 +318,11 @@ class _Reader:
             elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
                 return number
         return None
+
+
+def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:
+    for name, kind in kinds.items():
+        expect(getattr(given, name), kind, name)
 
 
 def _delta(value: Number) -> Fraction:
