@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm._types import IntArray
+from dphmm.cost.budget import Span
 from dphmm.errors import check_name
 from dphmm.release.admission import LATEST, LONGEST_GAP, Place
 from dphmm.release.drawing import Work
@@ -78,6 +79,8 @@ class Part:
     place: Place = field(default_factory=Place)
     """Where they are after what was drawn since."""
     works: list[Work] = field(default_factory=list)
+    spent: list[Span] = field(default_factory=list)
+    """What was drawn since cost, for the windows of a limit."""
     repeats: bool = False
     """Whether a row of it gets an answer that was given before."""
 
@@ -101,11 +104,14 @@ class Part:
             return
         assert work.answers is not None
         prices = [price or Fraction(0) for price in work.answers.epsilons[slice(*work.span)]]
+        times = work.times.tolist()
+        self.spent += ((t, t, price) for t, price in zip(times, prices, strict=True) if price)
         self.place = replace(
             self.place,
             standing=work.standing,
             latest=work.standing.time,
             spent=sum(prices, start=self.place.spent),
+            recent=lambda clock, since: [*self.found.recent(clock, since), *self.spent],
         )
 
 

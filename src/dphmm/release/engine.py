@@ -18,10 +18,9 @@ from itertools import compress
 
 import numpy as np
 
-from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
 from dphmm.noise.randomness import Randomness, SecureRandomness
-from dphmm.release.admission import LATEST, Verdict, admit, refusal
+from dphmm.release.admission import LATEST, Verdict, admit, refusals
 from dphmm.release.answers import Answers
 from dphmm.release.asking import (
     Ask,
@@ -122,10 +121,13 @@ def _find(book: Book, asks: Sequence[Ask], parts: Sequence[Part]) -> None:
     """Look up where people are, and which steps of theirs are to be answered."""
     for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
         terms, standing = asks[part.number].terms, place.standing
-        part.found, part.done, part.works, part.repeats = place, 0, [], False
+        part.found, part.done, part.works, part.spent, part.repeats = place, 0, [], [], False
         if standing is not None and (standing.law, standing.clock) == (terms.law, terms.clock):
-            unsaid = book.unsaid(part.line, standing.time)
-            if unsaid:  # a killed run left answers that no standing knows of
+            # A killed run left answers that no standing knows of. Only what the place knows of: of
+            # anything newer the commit will say that it moved.
+            later = book.unsaid(part.line, standing.time)
+            unsaid = [one for one in later if place.latest is None or one.time <= place.latest]
+            if unsaid:
                 place = replace(place, standing=terms.follow(standing, unsaid))
         part.place = place
         part.steps = find_steps(asks[part.number], part)
@@ -204,7 +206,12 @@ def _admit(
         kept = verdicts <= 0
         if not kept.all():
             part.repeats = part.repeats or bool((verdicts == int(Verdict.REPEATED)).any())
-            _refuse(answered, part, (rows, verdicts), prices, terms.limit)
+            for row, fault in refusals(
+                place, times, prices, verdicts, limit=terms.limit, clock=terms.clock,
+                time_of=terms.time_of,
+            ):  # fmt: skip
+                if rows[row] >= 0:
+                    answered.faults[int(rows[row])] = fault
         if not kept.any():
             return None
         rows, times, states, spoken = (one[kept] for one in (rows, times, states, spoken))
@@ -219,23 +226,6 @@ def _admit(
         rows=rows,
         spoken=spoken,
     )
-
-
-def _refuse(
-    answered: Answered,
-    part: Part,
-    judged: tuple[IntArray, IntArray],
-    prices: Fraction | list[Fraction],
-    limit: Fraction | None,
-) -> None:
-    """Say of every row that gets no answer why."""
-    requested = Fraction(0)
-    rows, verdicts = judged
-    for number, (row, verdict) in enumerate(zip(rows.tolist(), verdicts.tolist(), strict=True)):
-        price = prices if isinstance(prices, Fraction) else prices[number]
-        requested += price if verdict in (Verdict.NEW, Verdict.OVER) else 0
-        if verdict > Verdict.REPEATED and row >= 0:
-            answered.faults[row] = refusal(verdict, part.place, requested, limit)
 
 
 def _expected_error(ask: Ask, part: Part, time: int) -> float:

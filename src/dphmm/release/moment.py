@@ -84,6 +84,16 @@ def law_of(
     return hashlib.sha256(encoded((*parts, *when))).digest()
 
 
+def laws_of(
+    model: Chain, plan: Plan, starts: list[Belief], schedule: Schedule | None
+) -> tuple[list[bytes], IntArray]:
+    """The different laws of many people, one for each different start, and whose is whose."""
+    different = {id(start): start for start in starts}
+    numbers = {name: number for number, name in enumerate(different)}
+    laws = [law_of(model, plan, start, schedule=schedule) for start in different.values()]
+    return laws, np.array([numbers[id(start)] for start in starts], dtype=np.int64)
+
+
 def check_client(client: str) -> str:
     """The client, empty or made of letters, digits and dashes."""
     if not isinstance(client, str) or len(client) > LONGEST_NAME:

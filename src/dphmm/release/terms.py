@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +10,7 @@ from functools import cached_property
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import Limit
 from dphmm.noise.randomness import Randomness
 from dphmm.policy.plan import Plan
 from dphmm.release.batch import Batch
@@ -31,22 +32,24 @@ class Terms:
         plan: Who must look like whom, what is asked, which noise answers.
         start: What is known before the first step.
         epsilon: The price of a release.
-        limit: The most that may be spent on a person in all; None for no limit.
+        limit: The most that may be spent on a person, its windows in steps; None for no limit.
         origin: The slot at which the start is known; None for the slot before the first row.
         clock: How time is cut into steps, as a text for the law.
         schedule: When to speak; at every step by default.
         threads: How many threads move a batch; by default one for each core.
+        time_of: What a slot is called in messages.
     """
 
     model: Chain
     plan: Plan
     start: Belief
     epsilon: Fraction
-    limit: Fraction | None = None
+    limit: Limit | None = None
     origin: int | None = None
     clock: str = ""
     schedule: Schedule | None = None
     threads: int | None = None
+    time_of: Callable[[int], int | str] = int
 
     @property
     def query(self) -> str:
@@ -92,7 +95,9 @@ class Terms:
         """Where a person stands after what was said since."""
         stream = self.stream(standing)
         follow(stream, said)
-        return stream.standing
+        pairs = ((record.time, record.epsilon) for record in said)
+        width = 0 if self.limit is None else self.limit.width
+        return stream.standing.remember([*standing.recent, *pairs], width)
 
     def batch(self, standings: list[Standing], *, randomness: Randomness | None = None) -> Batch:
         """Many people's streams from where they stand."""
