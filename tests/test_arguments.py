@@ -174,6 +174,7 @@ OBJECTS = {
     "policy": POLICY,
     "query": QUERY,
     "randomness": None,
+    "recent": [(1, Fraction(1))],
     "rng": np.random.default_rng(0),
     "schedule": Schedule(),
     "secrets": SECRETS,

@@ -429,6 +429,39 @@ def test_where_the_belief_decides_a_limit_counts_what_was_really_said() -> None:
     assert place.spent == 3
 
 
+@FEWER
+@given(
+    times=st.sets(st.integers(0, 30), min_size=1, max_size=14),
+    when=st.sampled_from([Schedule(error="95.6"), Schedule(apart=2), Schedule(every=2)]),
+    gaps=st.sampled_from(["skip", "answer"]),
+    cut=st.integers(0, 14),
+)
+def test_windows_count_what_is_said_and_refuse_nothing_else(
+    times: set[int], when: Schedule, gaps: str, cut: int
+) -> None:
+    """Two answers in any five steps, against a look at every window, over two runs."""
+    limited = city(3, limit="2 per 5 steps", when=replace(when, gaps=gaps))
+    rows = [("ann", time, time % 9) for time in sorted(times)]
+    seen = []
+    for kind in BOOKS:
+        with TemporaryDirectory() as folder, book_of(kind, Path(folder)) as book:
+            verdicts: list[int] = []
+            for some in (rows[:cut], rows[cut:]):
+                if some:
+                    (answered,) = engine.release(book, [ask(limited, some)], KEYED)
+                    verdicts += answered.verdicts.tolist()
+            said = said_in(book, limited, ["ann"])
+            seen.append((verdicts, said))
+    assert seen[0] == seen[1] == seen[2]
+    verdicts, said = seen[0]
+    spoken = [time for (_, time), point in said.items() if point]
+    for time, verdict in zip(sorted(times), verdicts, strict=True):
+        held = sum(time - 5 < other < time for other in spoken)
+        assert (verdict == Verdict.OVER) <= (held == 2), "nothing that is allowed is refused"
+        assert (verdict == Verdict.NEW) == (time in spoken)
+    assert all(sum(t <= other < t + 5 for other in spoken) <= 2 for t in range(-5, 31))
+
+
 def test_a_request_at_its_own_price_is_silent_for_nothing() -> None:
     scenario = city(3, when=Schedule(every=2))
     prices = [Fraction(5)] * 3
