@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 
 from dphmm import MarkovModel, TimeVaryingModel
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.words import CONDITION
 from dphmm.scenario import PUBLIC_SOURCE, Clock, Policy, Scenario, read_model
 from dphmm.scenario.checking import check_steps
 from tests.scenarios import FEWER, LABELS, MARK, is_one_line, run, scenarios, trips, written

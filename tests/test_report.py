@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dphmm.cost import privacy_statement
 from dphmm.cost.history import History
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.words import CONDITION
 from dphmm.errors import ArgumentError
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.report import TrackFacts, Truth, private_errors, scenario_page

@@ -333,7 +333,7 @@ class Store:
             found = self._known(transaction, client, person)
             rows = transaction.rows(
                 "SELECT time, query, epsilon, constrained FROM answers "
-                "WHERE person = ? ORDER BY number",
+                "WHERE person = ? AND lattice <> '[]' ORDER BY number",
                 (found.number,),
             )
             clocks = {self._clock(transaction, found, q) for q in find_queries(transaction, found)}

@@ -9,7 +9,14 @@ import click
 
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.checking import Step, check_steps, covered, guarantee, planned_costs
+from dphmm.scenario.checking import (
+    Step,
+    check_steps,
+    covered,
+    guarantee,
+    how_often,
+    planned_costs,
+)
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
@@ -37,6 +44,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     unprotected = any(step.exposed for step in found)
     costs = planned_costs(scenario, steps)
     if as_json:
+        often = how_often(scenario)
         print_json(
             {
                 "scenario": scenario.name,
@@ -44,6 +52,9 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "model": scenario.source,
                 "epsilon": as_text(scenario.settings.epsilon),
                 "guarantee": guarantee(scenario),
+                "speaks": None
+                if often is None
+                else asdict(often) | {"epsilon": as_text(often.epsilon)},
                 "exposed": unprotected,
                 "steps": [_plain(step) for step in found],
                 "costs": None if costs is None else costs.plain(),

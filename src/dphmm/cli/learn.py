@@ -16,7 +16,7 @@ from dphmm.cli.common import (
     progress,
     spark_session,
 )
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.words import CONDITION
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,

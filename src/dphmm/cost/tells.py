@@ -13,8 +13,8 @@ from dphmm.cost.charges import Loss
 from dphmm.cost.history import History
 from dphmm.cost.leakage import Leakage, bound_leakage, realised_leakage
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
-from dphmm.cost.statement import CONDITION, show_factor, show_number
 from dphmm.cost.whereabouts import Whereabouts
+from dphmm.cost.words import CONDITION, show_factor, show_number
 from dphmm.geometry.exact import as_text
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected

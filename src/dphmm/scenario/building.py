@@ -20,7 +20,27 @@ from dphmm.tables.states import States
 if TYPE_CHECKING:
     from dphmm.scenario.scenario import Scenario
 
-__all__ = ["build_policy", "build_start", "build_surroundings", "category_of", "check_edges"]
+__all__ = [
+    "build_policy",
+    "build_start",
+    "build_surroundings",
+    "category_of",
+    "check_edges",
+    "read_policy",
+]
+
+EDGES = "edges.csv"
+
+
+def read_policy(policy: PolicyGraph | Policy) -> tuple[PolicyGraph | None, Policy]:
+    """A policy as a graph, if it was given as one, and as rules."""
+    if isinstance(policy, PolicyGraph):
+        return policy, Policy(edges=EDGES)
+    if not isinstance(policy, Policy):
+        raise ScenarioError(
+            f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
+        )
+    return None, policy
 
 
 def build_policy(
@@ -94,6 +114,6 @@ def build_surroundings(scenario: Scenario) -> Surroundings:
     return Surroundings(
         scenario.states.values(columns) if columns else None,
         "m" if scenario.states.plane is not None else "",
-        clock.hour_of if clock.has_dates else None,
+        clock.hour_of if isinstance(clock.step, str) else None,
         "" if clock.zone else "UTC",
     )

@@ -11,21 +11,25 @@ from math import sqrt
 import numpy as np
 
 from dphmm.cost.history import History
-from dphmm.cost.statement import NEARER, PrivacyStatement, conditions, privacy_statement
+from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.cost.words import NEARER, conditions
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.noise.bound import least_error
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
+from dphmm.release.hours import DAY
 from dphmm.scenario.scenario import Scenario
 
 __all__ = [
     "Check",
+    "Speaking",
     "Step",
     "check_scenario",
     "check_steps",
     "covered",
     "guarantee",
+    "how_often",
     "planned_costs",
     "possible_steps",
 ]
@@ -112,6 +116,44 @@ class Check:
         )
         costs = "" if self.costs is None else self.costs._repr_html_()
         return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>{costs}"
+
+
+@dataclass(frozen=True)
+class Speaking:
+    """How often a schedule speaks, at most, and what that costs."""
+
+    when: str
+    steps: int
+    """Of the window that it is counted in."""
+    window: str
+    """Its length in words."""
+    answers: int
+    epsilon: Fraction
+
+    def __str__(self) -> str:
+        one = "answer" if self.answers == 1 else "answers"
+        total, share = as_text(self.epsilon), as_text(self.epsilon / self.steps)
+        return (
+            f"It speaks {self.when}: at most {self.answers} {one} in any {self.window}, which "
+            f"cost {total} in all, as much as {share} at every step. At other steps nothing is "
+            f"said or spent."
+        )
+
+
+def how_often(scenario: Scenario) -> Speaking | None:
+    """The most that the schedule says in a day or, without dates, between two answers."""
+    schedule = scenario.settings.schedule
+    if schedule is None:
+        return None
+    every = int(schedule.every)
+    steps = every * -(-int(schedule.apart) // every)
+    window = "step" if steps == 1 else f"{steps} steps"
+    if schedule.size is not None:
+        steps = -(-DAY // schedule.size)
+        window = "24 hours" if steps * schedule.size == DAY else f"{steps} steps"
+    answers = schedule.most_in(steps)
+    price = answers * scenario.settings.epsilon
+    return Speaking(str(scenario.settings.when), steps, window, answers, price)
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
@@ -206,9 +248,10 @@ def guarantee(scenario: Scenario) -> str:
     limit = scenario.settings.limit
     budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
     besides = f" {NEARER}" if scenario.settings.mechanism == "staircase" else ""
+    often = how_often(scenario)
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){covered(scenario)}; {budget}.{besides}"
+        f"exp({price}){covered(scenario)}; {budget}.{f' {often}' if often else ''}{besides}"
     )
 
 

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.exact import seconds, whole
-from dphmm.tables.zones import ZoneRule, find_zone
+from dphmm.release.hours import find_zone
+from dphmm.tables.zones import ZoneRule
 
 __all__ = ["Clock", "Slots"]
 
@@ -108,7 +109,7 @@ class Clock:
         >>> clock.hour_of(clock.slot_of("2024-05-01T10:30:00Z"))
         18.5
         """
-        if not self.has_dates:
+        if not isinstance(self.step, str):
             return None
         moment = datetime.fromisoformat(str(self.time_of(slot)))
         zone = find_zone(self.zone, "zone")

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from dphmm.errors import ArgumentError, DataError
 
@@ -97,12 +97,12 @@ def read_text(path: str | Path) -> str:
         raise DataError(f"{path}: file must be readable, got: {fault.strerror}") from None
 
 
-def csv_text(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as CSV lines that read back, whatever their cells hold."""
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV lines that read back, whatever their cells hold; None is an empty cell."""
     out = io.StringIO()
     plain = csv.writer(out, lineterminator="\n")
     # The standard writer does not see that a lone carriage return needs quotation marks.
     quoted = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in rows:
-        (quoted if any("\r" in cell for cell in row) else plain).writerow(row)
+        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
     return out.getvalue()
