@@ -15,7 +15,7 @@ from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.exact import whole
 from dphmm.tables.zones import ZoneRule, find_zone
 
-__all__ = ["Clock", "Slots"]
+__all__ = ["Clock", "Slots", "seconds_of"]
 
 _UNITS = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
@@ -51,7 +51,7 @@ class Clock:
         if isinstance(self.step, bool) or (isinstance(self.step, int) and self.step < 1):
             raise ArgumentError(f"step must be at least 1, got {self.step!r}")
         if isinstance(self.step, str):
-            _seconds(self.step)
+            seconds_of(self.step)
         if isinstance(self.open, bool) or not isinstance(self.open, int) or self.open < 0:
             raise ArgumentError(f"open must be a whole number from 0, got {self.open!r}")
         find_zone(self.zone, "zone")
@@ -77,7 +77,7 @@ class Clock:
     def law(self) -> str:
         """The part of the clock that answers follow: how long a step is."""
         if isinstance(self.step, str):
-            return f"{_seconds(self.step)} s"
+            return f"{seconds_of(self.step)} s"
         return "" if self.step == 1 else str(self.step)
 
     def slot_of(self, time: object) -> int:
@@ -105,13 +105,14 @@ class Clock:
         if isinstance(self.step, int):
             return slot * self.step
         try:
-            moment = _EPOCH + timedelta(seconds=slot * _seconds(self.step))
+            moment = _EPOCH + timedelta(seconds=slot * seconds_of(self.step))
         except OverflowError:
             raise ArgumentError(f"slot must be of the years 1 to 9999, got {slot!r}") from None
         return moment.isoformat().replace("+00:00", "Z")
 
 
-def _seconds(duration: str) -> int:
+def seconds_of(duration: str) -> int:
+    """The seconds of a duration such as '5 min'."""
     found = _DURATION.match(duration)
     unit = found[2] if found else ""
     size = _UNITS.get(unit)
@@ -146,7 +147,7 @@ second; if its place changes its clocks, give the scenario a time zone
             micros = (self._moment(time, line) - _EPOCH) // _MICROSECOND
         except OverflowError:
             raise self._wrong(line, "must be a date of the years 2 to 9998") from None
-        size = _seconds(self._clock.step)
+        size = seconds_of(self._clock.step)
         slot = micros // (size * 1_000_000)
         if slot * size < _EARLIEST:
             raise self._wrong(line, "must lie in a step that begins after the year 1")
