@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dphmm import __version__
 from dphmm.errors import require
 from dphmm.geometry.exact import as_text
+from dphmm.tables.units import measure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +38,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "exact": as_text,
         "number": _number,
-        "measure": _measure,
+        "measure": measure,
         "odds": _odds,
         "factor": _factor,
         "thousands": "{:,}".format,
@@ -49,12 +50,6 @@ def _environment() -> Environment:
 
 def _number(value: Fraction | float) -> str:
     return "∞" if value == inf else f"{float(value):.4g}"
-
-
-def _measure(value: float, unit: str) -> str:
-    """A length with its unit, if that is known."""
-    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{text} {unit}".strip()
 
 
 def _odds(epsilon: Fraction) -> str:

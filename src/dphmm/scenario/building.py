@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
@@ -16,7 +19,10 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario.settings import Policy
 from dphmm.tables.states import States
 
-__all__ = ["build_policy", "build_start", "category_of"]
+if TYPE_CHECKING:
+    from dphmm.scenario.scenario import Scenario
+
+__all__ = ["build_policy", "build_start", "category_of", "readable", "unit_of"]
 
 
 def build_policy(
@@ -74,3 +80,21 @@ def build_start(start: str | Mapping[str, float], states: States, model: Chain) 
         return Belief.from_probabilities(probabilities)
     except ArgumentError as fault:
         raise ScenarioError(f"start: {fault}") from None
+
+
+def unit_of(scenario: Scenario) -> str:
+    """What answers are measured in: as the file says, or metres on Earth, or unknown."""
+    return scenario.settings.unit or ("m" if _on_earth(scenario) else "")
+
+
+def readable(scenario: Scenario, answers: ArrayLike) -> FloatArray:
+    """See `Scenario.in_places`: no digits beyond a thousandth of the lattice's step."""
+    places = scenario.states.in_degrees(scenario.columns, answers)
+    if _on_earth(scenario):
+        return places
+    return np.round(places, max(0, 3 - floor(log10(scenario.settings.step))))
+
+
+def _on_earth(scenario: Scenario) -> bool:
+    states = scenario.states
+    return states.plane is not None and scenario.columns == states.place_columns

@@ -15,7 +15,9 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
+from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
+from dphmm.tables.units import measure
 
 __all__ = ["Check", "Step", "check_scenario", "check_steps", "guarantee", "possible_steps"]
 
@@ -59,11 +61,13 @@ class Check:
         scenario: Its name.
         guarantee: What every release promises, in a sentence.
         steps: What each step protects; the last may stand for all that follow.
+        unit: What errors are measured in, if that is known.
     """
 
     scenario: str
     guarantee: str
     steps: tuple[Step, ...]
+    unit: str = ""
 
     @property
     def exposed(self) -> tuple[str, ...]:
@@ -80,13 +84,13 @@ class Check:
         alone = f"{len(self.exposed)} exposed" if self.exposed else "nobody exposed"
         return (
             f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
-            f"hidden among {last.least_protection} or more, error {last.error:.4g})"
+            f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
         )
 
     def _repr_html_(self) -> str:
         cells = "".join(
             f"<tr><td>{s.time}<td>{s.possible}<td>{len(s.exposed_before)}<td>{len(s.added)}"
-            f"<td>{s.least_protection} to {s.most_protection}<td>{s.error:.4g}"
+            f"<td>{s.least_protection} to {s.most_protection}<td>{measure(s.error, self.unit)}"
             for s in self.steps
         )
         head = "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
@@ -97,7 +101,8 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
     """See `Scenario.check`."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
-    return Check(scenario.name, guarantee(scenario), tuple(check_steps(scenario, steps)))
+    found = tuple(check_steps(scenario, steps))
+    return Check(scenario.name, guarantee(scenario), found, unit_of(scenario))
 
 
 def possible_steps(

@@ -20,6 +20,7 @@ from dphmm.geometry.exact import as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import read_text
+from dphmm.tables.units import length
 
 __all__ = ["Policy", "Settings"]
 
@@ -75,6 +76,8 @@ class Settings:
     full_rank: bool = True
     delta: Fraction = Fraction(0)
     clock: Clock = field(default_factory=Clock)
+    unit: str = ""
+    """What the query is measured in, for people to read."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
@@ -107,6 +110,8 @@ class Settings:
             file["limit"] = as_text(self.limit)
         if isinstance(self.start, str):
             file["start"] = self.start
+        if self.unit:
+            file["unit"] = self.unit
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
         file |= {"full_rank": self.full_rank, "delta": as_text(self.delta)}
         query: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
@@ -127,7 +132,7 @@ class Settings:
 _KEYS = {
     "": (
         *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape"),
-        *("repair", "full_rank", "delta", "query", "policy", "time"),
+        *("repair", "full_rank", "delta", "unit", "query", "policy", "time"),
     ),
     "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
@@ -149,6 +154,7 @@ class _Reader:
         columns = self._get("query", "columns", list, [])
         if not all(isinstance(column, str) for column in columns):
             raise self._wrong("query", "columns", "must be a list of names")
+        unit = self._get("", "unit", str, "")
         return Settings(
             name=self._get("", "name", str, stem),
             epsilon=self._number("", "epsilon", as_epsilon),
@@ -157,12 +163,12 @@ class _Reader:
             limit=self._number("", "limit", as_epsilon, None),
             start=self._start(),
             columns=tuple(columns),
-            step=self._number("query", "step", partial(as_epsilon, argument="step"), Fraction(1)),
+            step=self._number("query", "step", partial(_spacing, unit), Fraction(1)),
             query=self._get("query", "name", str, QUERY_NAME),
             policy=Policy(
                 complete=self._get("policy", "complete", bool, False),
                 category=self._get("policy", "category", str, None),
-                distance=self._number("policy", "distance", exact, None),
+                distance=self._number("policy", "distance", partial(_radius, unit), None),
                 one_step=self._get("policy", "one_step", bool, False),
                 edges=self._get("policy", "edges", str, None),
             ),
@@ -172,6 +178,7 @@ class _Reader:
             full_rank=self._get("", "full_rank", bool, True),
             delta=self._number("", "delta", _delta, Fraction(0)),
             clock=self._clock(self._section("time")),
+            unit=unit,
         )
 
     def _clock(self, section: dict[str, Any]) -> Clock:
@@ -268,6 +275,14 @@ class _Reader:
             elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
                 return number
         return None
+
+
+def _spacing(unit: str, value: Number) -> Fraction:
+    return as_epsilon(length(value, unit, "step"), "step")
+
+
+def _radius(unit: str, value: Number) -> Fraction:
+    return length(value, unit, "distance")
 
 
 def _delta(value: Number) -> Fraction:
