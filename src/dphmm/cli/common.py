@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Item = TypeVar("Item")
-OFTEN = 10.0
+OFTEN = 30.0
 """Seconds between two lines about progress where nobody watches a bar."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -122,7 +122,7 @@ def print_json(value: Any) -> None:
 def progress(items: Iterable[Item], *, total: int | None = None, what: str = "") -> Iterator[Item]:
     """The items, with a bar on a terminal's standard error once they take two seconds.
 
-    Where standard error is no terminal there is a line every ten seconds instead.
+    Where standard error is no terminal there is a line every half minute instead.
     """
     with progress_bar(total=total, what=what) as update:
         for item in items:
@@ -154,7 +154,7 @@ class _Lines:
         """So many more are done."""
         self._done += count
         now = monotonic()
-        if now - self._said >= OFTEN:
+        if now - self._said >= OFTEN and self._done != self._total:
             self._said = now
             of = f" of {self._total}" if self._total else ""
             click.echo(f"dphmm: {self._what}: {self._done}{of}", err=True)
