@@ -141,7 +141,9 @@ def test_linked_states_never_lose_more_than_the_release_says() -> None:
     stream = Stream(stated, plan, epsilon=1, start=[0.25, 0, 0.25, 0.25, 0.25])
     assert largest_loss(stream, (0, 1)) == 110
     release = stream.release(0)
-    assert release.statement.endswith("for people who move as the model says is possible.")
+    assert release.statement.endswith(
+        "for people who move as the model says is possible from its start."
+    )
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -129,7 +129,7 @@ def test_quiet_leaves_results_and_errors(tmp_path: Path) -> None:
     for quiet in ((*learn, "-q"), ("--quiet", *learn)):
         result = run(*quiet)
         assert (result.exit_code, result.output) == (0, "")
-    assert "Nobody is exposed." in run("check", path, "--quiet").stdout
+    assert "Nobody is exposed" in run("check", path, "--quiet").stdout
     assert run("release", path, tmp_path / "trips.csv", "--quiet").stdout.count("\n") == 4
     assert is_one_line(run("check", tmp_path / "nowhere.toml", "--quiet").stderr)
 

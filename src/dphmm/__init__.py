@@ -64,8 +64,8 @@ from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
 from dphmm.policy.repair import added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
-from dphmm.release.batch import Batch, BatchRelease
-from dphmm.release.said import Release
+from dphmm.release.batch import Batch
+from dphmm.release.said import BatchRelease, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check

@@ -148,8 +148,12 @@ class MarkovModel(Chain):
 
     @cached_property
     def has_stated_zeros(self) -> bool:
-        """Whether some move is impossible because somebody said so."""
-        return not self.anywhere and self._transition.nnz < self.n_states**2
+        """Whether some move is impossible: because somebody said so, or in a chain over pairs.
+
+        Pairs that nobody made are no states of such a chain, and going anywhere leads to some of
+        its pairs only.
+        """
+        return not self._reaches_all and self._transition.nnz < self.n_states**2
 
     @cached_property
     def own(self) -> MarkovModel:
@@ -160,6 +164,9 @@ class MarkovModel(Chain):
     def jumps(self) -> FloatArray:
         """The probability of going to each state from anywhere, beside the own moves."""
         jumps = self.anywhere * self._density
+        if self.anywhere:
+            # A product too small for a float must not make a fact of a guess.
+            jumps = np.maximum(jumps, LEAST_PROBABILITY * (self._density > 0))
         jumps.setflags(write=False)
         return jumps
 

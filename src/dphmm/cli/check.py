@@ -10,7 +10,7 @@ import click
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.geometry.exact import as_text
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import Step, check_steps, guarantee
+from dphmm.scenario.checking import Step, check_steps, covered, guarantee
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
 
@@ -73,7 +73,8 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
             click.echo(f"      linked by repair: {pairs}{f' and {more} more' if more > 0 else ''}")
     if found[-1].lasts:
         click.echo(f"From step {found[-1].time} on nothing changes without a release.")
-    verdict = "Somebody is exposed." if unprotected else "Nobody is exposed."
+    nobody = f"Nobody is exposed in these steps{covered(scenario)}."
+    verdict = "Somebody is exposed." if unprotected else nobody
     click.echo(click.style(verdict, fg="red" if unprotected else "green"))
     return int(unprotected)
 

@@ -7,6 +7,7 @@ import click
 from dphmm.cli.common import json_option, print_json
 from dphmm.geometry.exact import as_text
 from dphmm.scenario.building import unit_of
+from dphmm.scenario.checking import covered
 from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import length, measure
@@ -64,6 +65,7 @@ def command(
     click.echo(f'{setting} = "{as_text(found.value)}"')
     click.echo(
         f"gives an error of at most {measure(found.error, unit)} and hides every possible state "
-        f"among at least {found.protection} (itself included)"
+        f"among at least {found.protection} (itself included), in steps without a release"
+        f"{covered(scenario)}"
     )
     return 0

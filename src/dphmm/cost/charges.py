@@ -15,7 +15,7 @@ from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import possible_mask
+from dphmm.geometry.states import possible_mask, state_numbers
 
 Loss: TypeAlias = Fraction | float
 """An exact fraction, or a float that is infinite or rounded up."""
@@ -56,6 +56,7 @@ class Charge:
         Args:
             states: State numbers.
         """
+        states = np.atleast_1d(state_numbers(states, self.query.n_states, "states"))
         moved = exact_product(self.query.points[states], self.hull.transform)
         rank = self.hull.rank
         heights = exact_product(moved[:, :rank], self.hull.body.normals.T)

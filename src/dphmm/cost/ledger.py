@@ -16,8 +16,8 @@ from math import inf, lcm
 import numpy as np
 
 from dphmm._types import IntArray, Mask
-from dphmm.errors import ArgumentError, BudgetError, expect
-from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
+from dphmm.errors import ArgumentError, BudgetError, expect, expect_each
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact, whole
 
 __all__ = ["Entry", "Ledger", "Totals"]
 
@@ -123,7 +123,7 @@ class Ledger:
         self._said: set[tuple[str, int]] = set()
         self._spent = Totals([exact(spent, "spent")])
         self._guard = threading.Lock()
-        for entry in entries:
+        for entry in expect_each(entries, Entry, "entries"):
             self._append(entry)
 
     @property
@@ -143,10 +143,15 @@ class Ledger:
 
     @property
     def constrained(self) -> Fraction | float:
-        """The sum over every release for the worst pair of possible states."""
+        """The sum over every release for the worst pair of possible states.
+
+        Infinite if something was spent before the entries, since nothing says what on.
+        """
         total = Totals([Fraction(0)])
         for entry in self._entries:
             total.add(0, entry.constrained)
+        if self.spent > sum(entry.epsilon for entry in self._entries):
+            return inf
         return total.of(0)
 
     def spent_at(self, time: int) -> Fraction:
@@ -196,7 +201,8 @@ class Ledger:
             time: The slot of the clock.
             query: The name of the question.
         """
-        return (query, time) in self._said
+        expect(query, str, "query")
+        return (query, whole(time, "time", None)) in self._said
 
     def _append(self, entry: Entry) -> None:
         expect(entry, Entry, "entry")

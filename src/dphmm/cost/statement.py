@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Context
 from fractions import Fraction
 from html import escape
-from math import exp, inf
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,20 +25,28 @@ from dphmm.cost.sequences import (
     worst_losses,
 )
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.exact import Exact, as_text, exact, round_up
 from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
+    "conditions",
     "privacy_statement",
     "realised_odds",
     "release_statement",
+    "show_factor",
+    "show_number",
+    "show_odds",
 ]
 
-CONDITION = "for people who move as the model says is possible"
+CONDITION = "for people who move as the model says is possible from its start"
 """What every sentence says that rests on a zero which somebody stated."""
+
+OWN_MOVES = "people who make only the model's own moves, from its start"
+"""Whom a value holds for that takes the zeros of a learned model for facts."""
 
 LARGEST_FACTOR = 14.0
 """Above this loss a factor is over a million and is no longer written out."""
@@ -101,19 +110,33 @@ def release_statement(
 
 
 def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
-    where = f" {CONDITION}" if stated_zeros and not step.possible.all() else ""
+    rests = stated_zeros and not step.possible.all()
     if step.is_lone:
-        return f"Only one state is possible{where}, so the answer is public; nothing was drawn."
-    comma = "," if where else ""
+        one = f"possible {CONDITION}" if rests else "possible"
+        one = f"in {_location_set(delta)}" if delta else one
+        return f"Only one state is {one}, so the answer is public; nothing was drawn."
     text = (
         f"Odds between two linked states change by at most a factor "
-        f"exp({float(epsilon):g}){comma}{where}."
+        f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
     )
-    if delta:
-        text += f" States outside the {float(1 - exact(delta)):g} location set are not protected."
     if step.worst_norm == inf:
         text += " Some possible states are told apart with certainty."
     return text
+
+
+def conditions(*, stated_zeros: bool, delta: Exact) -> str:
+    """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
+
+    Args:
+        stated_zeros: Whether it rests on a zero that somebody stated.
+        delta: That of the plan.
+    """
+    only = f", {CONDITION}" if stated_zeros else ""
+    return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
+
+
+def _location_set(delta: Exact) -> str:
+    return f"the {as_text(1 - exact(delta))} location set"
 
 
 @dataclass(frozen=True)
@@ -142,7 +165,7 @@ class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
 
     releases: int
-    """How many answers were given."""
+    """How many answers were given that noise was drawn for."""
     linked: Fraction
     """The largest loss of one time step between two states that the policy links."""
     spent: Fraction
@@ -167,16 +190,18 @@ class PrivacyStatement:
     """Whether all of it holds only for people who move as the model says is possible."""
     own: PathCosts | None = None
     """The costs between two paths of the model's own moves, if other paths are possible too."""
+    before: Fraction = Fraction(0)
+    """What was spent before these releases, which no other value counts."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
         only = f", {CONDITION}" if self.stated_zeros else ""
         lines = [
-            f"{_count(self.releases, 'release')}, epsilon {_number(self.spent)} in all.",
+            self._total(),
             f"Two states that the policy links: one step moves the odds between them "
-            f"{_factor(self.linked)}{only}.",
+            f"{show_factor(self.linked)}{only}.",
             f"Any two possible states: one step moves the odds between them "
-            f"{_factor(self.worst_pair)}{only}.",
+            f"{show_factor(self.worst_pair)}{only}.",
         ]
         if self.event is None or self.window is None:
             lines.append(
@@ -186,11 +211,11 @@ class PrivacyStatement:
         else:
             lines += [
                 f"Where you were at one moment, all else being the same: "
-                f"{_factor(self.event)}{only}.",
+                f"{show_factor(self.event)}{only}.",
                 f"Where you were during {_count(self.width, 'step')}, all else being the same: "
-                f"{_factor(self.window)}{only}.",
+                f"{show_factor(self.window)}{only}.",
             ]
-        bound = f"; the paper's bound is epsilon {_number(self.paper_sequence)}"
+        bound = f"; the paper's bound is epsilon {show_number(self.paper_sequence)}"
         lines.append(
             f"Your whole path against any other: {_between_paths(self.sequence, bound)}{only}."
         )
@@ -200,8 +225,8 @@ class PrivacyStatement:
             lines.append("What these answers really told was not computed.")
         else:
             lines.append(
-                f"What these answers really told: the odds of no place, at no time, moved by more "
-                f"than a factor of {_number(self.realised)}."
+                f"What these answers really told somebody who knew only the model: the odds of no "
+                f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
             )
         if self.adaptive:
             lines.append(
@@ -215,16 +240,24 @@ class PrivacyStatement:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
         return f"<ul>{lines}</ul>"
 
+    def _total(self) -> str:
+        total = f"{_count(self.releases, 'release')}, epsilon {show_number(self.spent)}"
+        if not self.before:
+            return f"{total} in all."
+        spent = show_number(self.before)
+        return f"{total}; epsilon {spent} was spent before, which nothing here counts."
+
     def _own_moves(self, own: PathCosts) -> str:
         """The same values under the condition that the model's zeros are right."""
         values = []
         if own.event is not None and own.window is not None:
             values = [
-                f"one moment {_factor(own.event)}",
-                f"{_count(self.width, 'step')} {_factor(own.window)}",
+                f"one moment {show_factor(own.event)}",
+                f"{_count(self.width, 'step')} {show_factor(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
-        return f"These hold whatever you did; {CONDITION}: {', '.join(values)}."
+        whoever = "For" if self.stated_zeros else "These hold whatever you did; for"
+        return f"{whoever} {OWN_MOVES}: {', '.join(values)}."
 
 
 def privacy_statement(
@@ -234,6 +267,7 @@ def privacy_statement(
     prior: ArrayLike | None = None,
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
+    before: Fraction = Fraction(0),
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
@@ -245,6 +279,7 @@ def privacy_statement(
         adaptive: Whether hulls depended on earlier answers, as with `delta` above zero. By default
             whether some release could single out a part of the possible states, which is the
             other way in which answers shape later hulls.
+        before: What was spent before the history began.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -282,6 +317,7 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
+        before=before,
     )
 
 
@@ -289,24 +325,33 @@ def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
     if isinstance(sequence, Bracket) and not sequence.is_tight:
         low, high = sequence.lower, sequence.upper
         return (
-            f"the worst case lies between epsilon {_number(low)} "
-            f"({sequence.lower_from}) and {_number(high)} ({sequence.upper_from})"
+            f"the worst case lies between epsilon {float(low):.4g} "
+            f"({sequence.lower_from}) and {show_number(high)} ({sequence.upper_from})"
         )
     value = sequence.upper if isinstance(sequence, Bracket) else sequence
-    return f"{_factor(value)}{bound}"
+    return f"{show_factor(value)}{bound}"
 
 
-def _number(value: Loss) -> str:
-    return "infinite" if value == inf else f"{float(value):.4g}"
+def show_number(value: Loss) -> str:
+    """A loss in at most four digits, never less than it is."""
+    return "infinite" if value == inf else f"{float(round_up(value, 4)):.4g}"
+
+
+def show_odds(loss: Loss) -> str:
+    """What even odds become at most by a finite loss: e^loss, never less than it is."""
+    if loss > LARGEST_FACTOR:
+        return f"e^{show_number(loss)}"
+    return f"{float(round_up(Context(prec=30).exp(round_up(loss, 30)), 3)):.3g}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _factor(loss: Loss) -> str:
+def show_factor(loss: Loss) -> str:
+    """By how much a loss moves odds, in words."""
     if loss == inf:
         return "without limit (epsilon infinite: some releases tell them apart for certain)"
     if loss > LARGEST_FACTOR:
-        return f"by at most e^{float(loss):.4g} (epsilon {_number(loss)}: no useful limit)"
-    return f"by at most ×{exp(loss):.3g} (epsilon {_number(loss)})"
+        return f"by at most {show_odds(loss)} (epsilon {show_number(loss)}: no useful limit)"
+    return f"by at most ×{show_odds(loss)} (epsilon {show_number(loss)})"

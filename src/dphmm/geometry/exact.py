@@ -7,7 +7,7 @@ text is that very number, and a float is the shortest decimal that means it, so 
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 
 from dphmm.errors import ArgumentError
 
-__all__ = ["Exact", "as_epsilon", "as_text", "exact", "whole"]
+__all__ = ["Exact", "as_epsilon", "as_text", "exact", "round_up", "whole"]
 
 Exact: TypeAlias = int | str | float | Fraction | Decimal
 
@@ -107,3 +107,18 @@ def as_text(number: Fraction) -> str:
     digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
     sign = "-" if number < 0 else ""
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
+
+
+def round_up(number: Fraction | Decimal | float, digits: int) -> Decimal:
+    """The least decimal of some digits that is at least a number: for what is "at most" so much.
+
+    Args:
+        number: The number, finite; a float is what its bits say.
+        digits: How many digits to keep.
+
+    >>> print(round_up(Fraction(1, 3), 4), round_up(Fraction(2), 4))
+    0.3334 2
+    """
+    exactly = Fraction(number)
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return context.divide(Decimal(exactly.numerator), Decimal(exactly.denominator))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from cachetools import LRUCache
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
-from dphmm.errors import ArgumentError, expect
+from dphmm.errors import ArgumentError, expect, expect_one_of
 from dphmm.geometry.exact import Exact, exact
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -214,6 +214,11 @@ class Plan:
                 f"policy must have the {self.query.n_states} states of the query, "
                 f"got {self.policy.n_states}"
             )
+        if self.repair is not None:
+            expect_one_of(self.repair, get_args(RepairMethod), "repair")
+        expect(self.full_rank, bool, "full_rank")
+        if self.partners is not None and not isinstance(self.partners, (Mapping, PolicyGraph)):
+            expect(self.partners, Mapping, "partners")
         delta = exact(self.delta, "delta")
         if not 0 <= delta < 1:
             raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
@@ -250,6 +255,7 @@ class Plan:
         Args:
             prior: What is believed before the release.
         """
+        expect(prior, Belief, "prior")
         if not self.delta:
             return prior.possible
         # The small probability of going anywhere would fill the set with far states.

@@ -7,22 +7,24 @@ would give, to the last bit.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError, expect
+from dphmm.errors import ArgumentError, BudgetError, check_name, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
@@ -35,55 +37,30 @@ from dphmm.release.moment import (
     person_bytes,
     time_bytes,
 )
+from dphmm.release.said import BatchRelease, Charged
 from dphmm.release.standing import Standing
 
-__all__ = ["Batch", "BatchRelease"]
+__all__ = ["Batch"]
 
 
-@dataclass(frozen=True, eq=False)
-class Charge:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
+def one_at_a_time(method: Method) -> Method:
+    """The method, for one thread after the other."""
 
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
+    @wraps(method)
+    def wait(self: Batch, *arguments: Any, **options: Any) -> Any:
+        with self._lock:
+            return method(self, *arguments, **options)
 
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charge, ...] = ()
+    return cast(Method, wait)
 
 
 class Batch:
     """Private answers for many people, step by step.
+
+    Several threads may share a batch: each release moves everybody to a step of its own.
 
     Args:
         model: How states follow each other.
@@ -127,9 +104,10 @@ class Batch:
         check_parts(model, plan, randomness, time)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
-        named = isinstance(people, (list, tuple)) and all(isinstance(p, str) and p for p in people)
-        if not named or len(set(people)) != len(people):
-            raise ArgumentError("people must have different names, none of them empty")
+        if not isinstance(people, (list, tuple)):
+            raise ArgumentError(f"people must be a list of names, got {type(people).__name__}")
+        if len({check_name(person, "each of people") for person in people}) != len(people):
+            raise ArgumentError("people must have different names, got one twice")
         self.model = model
         self.plan = plan
         self.query = plan.query
@@ -145,9 +123,10 @@ class Batch:
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
         self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
-        self._charges: list[tuple[int, Charge]] = []
+        self._charges: list[tuple[int, Charged]] = []
         self._steps = 0
         self._clock = ""
+        self._lock = threading.RLock()
         beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
         self._laws, self._law_of = self._find_laws(law, beliefs)
@@ -164,15 +143,15 @@ class Batch:
             plan: See `Batch`.
             options: The other arguments of `Batch`.
         """
-        for standing in standings:
-            expect(standing, Standing, "standings")
+        standings = expect_each(standings, Standing, "standings")
+        expect(options.get("law"), bytes, "law")
         laws = {standing.law for standing in standings if standing.law}
         clients = {standing.line.client for standing in standings}
         clocks = {standing.clock for standing in standings}
         if max(len(laws), len(clients), len(clocks)) > 1:
             raise ArgumentError("standings must be of one client, law and clock, got several")
-        if options.get("law") is None or laws - {options["law"]}:
-            raise ArgumentError("law must be that of the standings, got another or none")
+        if laws - {options["law"]}:
+            raise ArgumentError("law must be that of the standings, got another")
         batch = cls(
             model,
             plan,
@@ -193,6 +172,7 @@ class Batch:
         """Bytes that the beliefs and the threads' scratch take."""
         return self._table.memory
 
+    @one_at_a_time
     def belief(self, person: int) -> Belief:
         """What is believed about one person now.
 
@@ -201,18 +181,20 @@ class Batch:
         """
         return self._table.belief(self._number(person))
 
-    def _number(self, person: int) -> int:
-        if whole(person, "person") >= len(self.people):
-            raise ArgumentError(f"person must be one of {len(self.people)} people, by number")
+    def _number(self, person: int, argument: str = "person") -> int:
+        if whole(person, argument) >= len(self.people):
+            raise ArgumentError(f"{argument} must be among {len(self.people)} people, by number")
         return int(person)
 
+    @one_at_a_time
     def standings(self, people: ArrayLike | None = None) -> list[Standing]:
         """Where people stand, as single streams would.
 
         Args:
             people: Their numbers; everybody by default.
         """
-        wanted = range(len(self.people)) if people is None else np.asarray(people).tolist()
+        given = np.arange(len(self.people)) if people is None else as_array(people, "people")
+        wanted = [self._number(person, "people") for person in np.atleast_1d(given).tolist()]
         now = np.zeros(len(self.people), dtype=bool)
         for step, charge in reversed(self._charges):
             if step < self._steps:
@@ -233,6 +215,7 @@ class Batch:
             clock=self._clock,
         )
 
+    @one_at_a_time
     def ledger(self, person: int) -> Ledger:
         """One person's ledger, as a single stream would have written it.
 
@@ -248,6 +231,7 @@ class Batch:
         said = sum((entry.epsilon for entry in entries), start=Fraction(0))
         return Ledger(self.limit, entries, spent=self._spent.of(person) - said)
 
+    @one_at_a_time
     def affordable(self, epsilon: Exact | None = None) -> Mask:
         """Which people's limits allow a release.
 
@@ -259,6 +243,7 @@ class Batch:
             return np.ones(len(self.people), dtype=bool)
         return self._spent.allow(price, self.limit)
 
+    @one_at_a_time
     def release(
         self, true_states: ArrayLike, epsilon: Exact | None = None, active: ArrayLike | None = None
     ) -> BatchRelease:
@@ -277,7 +262,7 @@ class Batch:
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
-        charges: list[Charge] = []
+        charges: list[Charged] = []
         for possible, members in self._table.move_sets(model):
             step = self.plan.at(possible)
             speaking = members[answered[members]]
@@ -288,7 +273,7 @@ class Batch:
                 lattice[speaking] = step.known_answer
                 nothing = Fraction(0)
                 said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, nothing, nothing, said_of))
+                charges.append(Charged(speaking, nothing, nothing, said_of))
                 continue
             said = self._draw(step.mechanism(price), step, states, speaking, times)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
@@ -296,7 +281,7 @@ class Batch:
             if len(speaking):
                 cost = step.constrained(price)
                 said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, price, cost, said_of))
+                charges.append(Charged(speaking, price, cost, said_of))
             if step.mechanism(price) not in noises:
                 noises.append(step.mechanism(price))
             noise_of[speaking] = noises.index(step.mechanism(price))
@@ -319,6 +304,7 @@ class Batch:
             charges=tuple(charges),
         )
 
+    @one_at_a_time
     def skip(self) -> None:
         """Move everybody one step without a word."""
         model = self.model.at(int(self.times[0]) + 1 if len(self.times) else 0)

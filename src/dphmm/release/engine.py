@@ -9,20 +9,21 @@ people meanwhile, what was drawn for them is thrown away unseen and they are ask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
+from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, check_name
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import Place, Verdict, admit, refusal
 from dphmm.release.answers import Answers
 from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Release
 from dphmm.release.standing import Standing
 from dphmm.release.terms import Terms
@@ -93,6 +94,8 @@ class _Part:
     rows: IntArray
     place: Place = field(default_factory=Place)
     work: Work | None = None
+    repeats: bool = False
+    """Whether a row of it gets an answer that was given before."""
 
 
 def judge(book: Book, ask: Ask, randomness: Randomness | None = None) -> Answered:
@@ -123,9 +126,10 @@ def release(
     check_key(book, randomness)
     source = SecureRandomness() if randomness is None else randomness
     answered = [Answered(ask, source.private) for ask in asks]
-    waiting = list(_parts(asks, LONG))
+    waiting = _waiting(_parts(asks, LONG))
     while waiting:
-        now, later = _next(waiting)
+        taken = _take(waiting)
+        now = [parts[0] for parts in taken]
         try:
             _answer(book, asks, answered, now, source)
         except MovedError as moved:
@@ -133,10 +137,12 @@ def release(
             if not any(part.line in moved.lines for part in now):
                 raise
             check_key(book, randomness)
-            waiting = [*now, *later]
+            waiting.extendleft(reversed(taken))
             continue
         done(sum(len(part.rows) for part in now))
-        waiting = later
+        for parts in taken:
+            parts.popleft()
+        waiting.extend(parts for parts in taken if parts)
     return answered
 
 
@@ -155,22 +161,22 @@ def _parts(asks: Sequence[Ask], longest: int) -> Iterator[_Part]:
                 yield _Part(number, line, rows[first : first + longest])
 
 
-def _next(waiting: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Parts that can share a commit: of different people, and not too many rows."""
-    now: list[_Part] = []
-    later: list[_Part] = []
-    taken: set[tuple[str, str]] = set()
+def _waiting(parts: Iterable[_Part]) -> deque[deque[_Part]]:
+    """Everybody's parts, in the order that a person's must keep."""
+    people: dict[tuple[str, str], deque[_Part]] = {}
+    for part in parts:
+        people.setdefault(part.line[:2], deque()).append(part)
+    return deque(people.values())
+
+
+def _take(waiting: deque[deque[_Part]]) -> list[deque[_Part]]:
+    """The people whose next parts share a commit: not too many rows."""
+    taken: list[deque[_Part]] = []
     rows = 0
-    for part in waiting:
-        person = part.line[:2]
-        if person in taken or rows >= TOGETHER:
-            later.append(part)
-        else:
-            now.append(part)
-            rows += len(part.rows)
-        # Also of those who wait: a person's parts keep their order.
-        taken.add(person)
-    return now, later
+    while waiting and rows < TOGETHER:
+        taken.append(waiting.popleft())
+        rows += len(taken[-1][0].rows)
+    return taken
 
 
 def _answer(
@@ -193,8 +199,8 @@ def _answer(
             _bind_key(book, source, min(int(work.times[0]) for work in works))
         book.commit(drawn, [_moved(work) for work in works], [work.place for work in works])
     _fill(answered, parts)
-    if any(one.repeated for one in answered):
-        for part in parts:
+    for part in parts:
+        if part.repeats:
             _repeat(book, answered[part.number], part)
 
 
@@ -223,6 +229,7 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
     answered.verdicts[rows] = verdicts
     kept = rows
     if verdicts.any():
+        part.repeats = bool((verdicts == Verdict.REPEATED).any())
         requested = Fraction(0)
         for row, verdict in zip(rows.tolist(), verdicts.tolist(), strict=True):
             price = terms.epsilon if ask.prices is None else ask.prices[row]

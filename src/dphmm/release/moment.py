@@ -13,7 +13,7 @@ import numpy as np
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError, expect
+from dphmm.errors import LONGEST_NAME, ArgumentError, expect
 from dphmm.geometry.exact import whole
 from dphmm.noise.randomness import Randomness, encoded
 from dphmm.policy.plan import Plan
@@ -21,7 +21,6 @@ from dphmm.policy.plan import Plan
 __all__ = ["Line", "Moment", "law_of", "moment_bytes"]
 
 LAW = b"dphmm law 1"
-LONGEST_NAME = 200
 
 
 class Line(NamedTuple):
@@ -73,13 +72,6 @@ def law_of(model: Chain, plan: Plan, start: Belief, clock: str = "") -> bytes:
     return hashlib.sha256(encoded(parts)).digest()
 
 
-def check_name(name: str, argument: str) -> str:
-    """The name, if it can be stored and printed."""
-    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ArgumentError(f"{argument} must be 1 to {LONGEST_NAME} printable characters")
-    return name
-
-
 def check_client(client: str) -> str:
     """The client, empty or made of letters, digits and dashes."""
     if not isinstance(client, str) or len(client) > LONGEST_NAME:
@@ -89,17 +81,22 @@ def check_client(client: str) -> str:
     return client
 
 
+def check_randomness(randomness: Randomness | None) -> None:
+    """Refuse what is no source of noise, such as a key by itself."""
+    if randomness is not None and not isinstance(randomness, Randomness):
+        raise ArgumentError(
+            f"randomness must be a kind of Randomness, got {type(randomness).__name__}; "
+            f"for a key use KeyedRandomness(key)"
+        )
+
+
 def check_parts(
     model: Chain, plan: Plan, randomness: Randomness | None, time: object = None
 ) -> None:
     """Refuse parts of a stream or batch that do not go together."""
     expect(model, Chain, "model")
     expect(plan, Plan, "plan")
-    if randomness is not None and not isinstance(randomness, Randomness):
-        raise ArgumentError(
-            f"randomness must be a kind of Randomness, got {type(randomness).__name__}; "
-            f"for a key use KeyedRandomness(key)"
-        )
+    check_randomness(randomness)
     if model.n_states != plan.query.n_states:
         raise ArgumentError(
             f"model must have the {plan.query.n_states} states of the query, got {model.n_states}"

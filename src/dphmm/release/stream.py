@@ -19,7 +19,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import PrivacyStatement, release_statement
-from dphmm.errors import ArgumentError, DphmmError, expect
+from dphmm.errors import ArgumentError, DphmmError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -81,8 +81,8 @@ class Stream:
         law: bytes | None = None,
     ) -> None:
         check_parts(model, plan, randomness, time)
-        if not isinstance(person, str):
-            raise ArgumentError(f"person must be a name, got {type(person).__name__}")
+        if person != "":
+            check_name(person, "person")
         expect(Ledger() if ledger is None else ledger, Ledger, "ledger")
         self._randomness = SecureRandomness() if randomness is None else randomness
         if self._randomness.keyed and not person:
@@ -206,7 +206,8 @@ class Stream:
         """
         with self._lock:
             prior = self.posterior.predict(self.model.at(self.time + 1))
-            return self._release(true_state, epsilon, self.time + 1, prior, self.plan)
+            step = self.plan.at(self.plan.to_protect(prior))
+            return self._release(true_state, epsilon, self.time + 1, prior, step)
 
     def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
         """Answer another query about the present step; the prices add up.
@@ -228,8 +229,8 @@ class Stream:
                 raise ArgumentError(
                     f"query must be new at time {self.time}, got one already answered"
                 )
-            plan = self._plan_also(query)
-            return self._release(true_state, epsilon, self.time, self.posterior, plan)
+            step = self._protected_also(query)
+            return self._release(true_state, epsilon, self.time, self.posterior, step)
 
     def repeat(self, lattice: ArrayLike, epsilon: Exact | None = None) -> Release:
         """Move one step and say again the answer that was given there.
@@ -290,7 +291,7 @@ class Stream:
         return seen
 
     def statement(self, *, width: int = 10) -> PrivacyStatement:
-        """What everything said has cost, in words and numbers.
+        """What everything said has cost, in words and numbers; since it was resumed, if it was.
 
         Args:
             width: The steps of the window that it tells about.
@@ -299,18 +300,18 @@ class Stream:
             if not self.said:
                 raise ArgumentError("stream must have a release to be stated, got none")
             first, start = self._said_from
-            adaptive = True if self.plan.delta else None
-            return state_costs(self.said, self.model, start, first, self.smooth(), width, adaptive)
+            said, seen, adaptive = self.said, self.smooth(), True if self.plan.delta else None
+            spent = self.standing.spent
+            return state_costs(said, self.model, start, first, seen, width, adaptive, spent)
 
     def _release(
-        self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, plan: Plan
+        self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected
     ) -> Release:
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         state = self._state(true_state)
-        name = plan.query.name
+        name = step.query.name
         if self.ledger.has(time, name) or (time == self.time and name in self._answered):
             raise ArgumentError(f"query must be new at time {time}, got one already answered")
-        step = plan.at(plan.to_protect(prior))
         price = step.price(price)
         if price:
             self.ledger.check(price)
@@ -338,18 +339,14 @@ class Stream:
         """Write an answer down, then believe it: all of it is public."""
         posterior, estimate = self._conditioned(prior, step, price, lattice)
         now = (*(self._answered if time == self.time else ()), step.query.name)
+        zeros = self.model.at(time).has_stated_zeros
         release = Release(
             time=time,
             answer=step.query.in_units(lattice),
             lattice=lattice,
             estimate=estimate,
             epsilon=price,
-            statement=release_statement(
-                step,
-                price,
-                delta=self.plan.delta,
-                stated_zeros=self.model.at(time).has_stated_zeros,
-            ),
+            statement=release_statement(step, price, delta=self.plan.delta, stated_zeros=zeros),
             private=self._randomness.private,
         )
         if entry is not None:
@@ -369,17 +366,18 @@ class Stream:
         posterior = prior.condition(log_likelihood(step, price, lattice, self.plan.delta))
         return posterior, posterior.mean(step.query.values)
 
-    def _plan_also(self, query: Query) -> Plan:
-        """The plan of a further query at this step, bound by what protects the step so far."""
-        policy = self.plan.policy
+    def _protected_also(self, query: Query) -> Protected:
+        """What protects this step from a further query, bound by what protects it so far."""
+        policy, possible = self.plan.policy, self.plan.to_protect(self.posterior)
         if self._answered:
             if self._step is None or not self.said or self.said[-1].time != self.time:
                 raise ArgumentError("release_also must follow a release of this stream, got none")
-            policy = self._step.binding
+            # One step has one set: delta leaves the same states out of all its questions.
+            policy, possible = self._step.binding, self._step.possible & self.posterior.possible
         known = self._also.get(query.name)
         if known is None or (known.query, known.policy.digest) != (query, policy.digest):
             known = self._also[query.name] = self.plan.replace(query=query, policy=policy)
-        return known
+        return known.at(possible)
 
     def _state(self, true_state: Any) -> int:
         """The number of a true state; no message says which it was."""

@@ -20,7 +20,7 @@ from dphmm.report.private import Truth, private_errors
 from dphmm.report.rendering import render
 from dphmm.report.svg import Curve, curves
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import check_steps
+from dphmm.scenario.checking import check_steps, covered
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["scenario_page"]
@@ -67,6 +67,7 @@ def scenario_page(
         degrees=drawings.degrees(last)[last.possible],
         what="places" if scenario.states.place_columns else "states",
         price=max(release.epsilon for release in shown.track.releases),
+        conditions=covered(scenario),
         usual_error=float(last.mechanism(scenario.settings.epsilon).mean_squared_error) ** 0.5,
         hull_size=_hull_size(scenario, last),
         track=drawings.tracks(_layers(shown), times),

@@ -13,7 +13,7 @@ from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
-from dphmm.errors import ArgumentError, ScenarioError
+from dphmm.errors import ArgumentError, ScenarioError, expect_each
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario.settings import Policy
@@ -22,7 +22,7 @@ from dphmm.tables.states import States
 if TYPE_CHECKING:
     from dphmm.scenario.scenario import Scenario
 
-__all__ = ["build_policy", "build_start", "category_of", "readable", "unit_of"]
+__all__ = ["build_policy", "build_start", "category_of", "check_edges", "readable", "unit_of"]
 
 
 def build_policy(
@@ -45,6 +45,14 @@ def build_policy(
         linked = [[states.state_of(a), states.state_of(b)] for a, b in edges]
         graph = graph | PolicyGraph(n_states, linked)
     return graph
+
+
+def check_edges(edges: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The pairs of labels that a policy links."""
+    pairs = expect_each(edges, tuple, "edges")
+    if any(len(pair) != 2 for pair in pairs):
+        raise ArgumentError("edges must be pairs of labels, got a longer or shorter one")
+    return tuple(pairs)
 
 
 def category_of(states: States, column: str) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.statement import conditions
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.policy.plan import Protected
@@ -19,7 +19,15 @@ from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
 
-__all__ = ["Check", "Step", "check_scenario", "check_steps", "guarantee", "possible_steps"]
+__all__ = [
+    "Check",
+    "Step",
+    "check_scenario",
+    "check_steps",
+    "covered",
+    "guarantee",
+    "possible_steps",
+]
 
 
 @dataclass(frozen=True)
@@ -171,15 +179,16 @@ def guarantee(scenario: Scenario) -> str:
     price = as_text(scenario.settings.epsilon)
     limit = scenario.settings.limit
     budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
-    delta = scenario.settings.delta
-    besides = (
-        f" States outside the {float(1 - delta):g} location set are not protected." if delta else ""
-    )
-    only = f", {CONDITION}" if scenario.model.has_stated_zeros else ""
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){only}; {budget}.{besides}"
+        f"exp({price}){covered(scenario)}; {budget}."
     )
+
+
+def covered(scenario: Scenario) -> str:
+    """For whom a scenario's promises hold, to end a sentence with; nothing for everybody."""
+    zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
+    return conditions(stated_zeros=zeros, delta=delta)
 
 
 def _error(step: Protected, scenario: Scenario) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, DphmmError, require
+from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, require
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
@@ -20,7 +19,7 @@ from dphmm.release import engine
 from dphmm.release.admission import Verdict, refusal
 from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
@@ -206,12 +205,11 @@ def open_stream(
         standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
     else:
         began = standing.began
-        said = book.answers(line)
-        if all(record.law == standing.law.hex() for record in said):
-            # Nothing was adopted, so the whole history can be followed from its start.
-            standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
-        else:
-            said = book.unsaid(line, standing.time)
+        # What was said under an earlier law cannot be followed; what came after can.
+        standing = book.adopted(line) or Standing(
+            line, terms.law, began, began, terms.start, clock=terms.clock
+        )
+        said = [record for record in book.answers(line) if record.time > standing.time]
     # Somebody new begins where the stream does, also if its first steps are skipped.
     terms = replace(terms, origin=began)
     stream = _BookStream.resume(
@@ -260,11 +258,9 @@ class _BookStream(Stream):
             release = answered.release(0)
             if release.epsilon and not self.ledger.has(release.time, self.query.name):
                 cost = answered.answers.constrained[0]
-                limit, spent = self.ledger.limit, self.ledger.spent
-                entries = [*self.ledger.entries]
+                # Without a check, which the engine has made against the book.
                 entry = Entry(release.time, self.query.name, release.epsilon, cost)
-                before = spent - sum((one.epsilon for one in entries), start=Fraction(0))
-                self.ledger = Ledger(limit, [*entries, entry], spent=before)
+                self.ledger._append(entry)
             self.repeat(release.lattice, release.epsilon)
             return release
 

@@ -15,16 +15,17 @@ from numpy.typing import ArrayLike
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
-from dphmm.errors import ArgumentError, ScenarioError
-from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
+from dphmm.errors import ArgumentError, ScenarioError, expect
+from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.query import QUERY_NAME, Query
+from dphmm.geometry.states import state_number
 from dphmm.noise.randomness import Randomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
-from dphmm.scenario.building import build_policy, build_start, readable
+from dphmm.scenario.building import build_policy, build_start, check_edges, readable
 from dphmm.scenario.files import load_scenario, save_scenario
 from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -97,9 +98,8 @@ class Scenario:
         clock: Clock | None = None,
         source: str = GIVEN,
     ) -> None:
-        spacing: Exact = 1 if step is None else step
         if isinstance(states, Query):
-            spacing = states.step if step is None else step
+            step = states.step if step is None else step
             states = states.values
         if not isinstance(states, States):
             states = States.at(states)
@@ -111,21 +111,24 @@ class Scenario:
             raise ScenarioError(
                 f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
             )
-        settings = Settings(
+        if isinstance(start, int):
+            start = states.labels[state_number(start, len(states), "start")]
+        checked: Any = Settings  # which makes every number exact
+        settings = checked(
             name,
-            as_epsilon(epsilon),
-            limit=None if limit is None else as_epsilon(limit, "limit"),
-            start=states.labels[start] if isinstance(start, int) else start,
-            columns=tuple(columns),
-            step=as_epsilon(spacing, "step"),
+            epsilon,
+            limit=limit,
+            start=start,
+            columns=columns,
+            step=1 if step is None else step,
             query=query,
             policy=policy,
             mechanism=mechanism,
             shape=shape,
             repair=repair,
             full_rank=full_rank,
-            delta=exact(delta, "delta"),
-            clock=clock or Clock(),
+            delta=delta,
+            clock=Clock() if clock is None else clock,
         )
         self._build(settings, states, model, source, (), graph)
 
@@ -160,8 +163,10 @@ class Scenario:
         edges: tuple[tuple[str, str], ...],
         graph: PolicyGraph | None,
     ) -> None:
-        if not isinstance(model, Chain):
-            raise ScenarioError(f"model must be a chain, got {type(model).__name__}")
+        expect(settings, Settings, "settings")
+        expect(states, States, "states")
+        expect(source, str, "source")
+        expect(model, Chain, "model")
         if model.n_states != len(states):
             raise ScenarioError(
                 f"{settings.model}: model must have the {len(states)} states of "
@@ -176,7 +181,7 @@ class Scenario:
             raise ScenarioError(f"policy must have {len(states)} states, got {graph.n_states}")
         self._graph = graph
         """The policy as a graph, if it was given as one and not as rules."""
-        self._edges = edges
+        self._edges = check_edges(edges)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -192,9 +197,8 @@ class Scenario:
             changes: Fields of `Settings` and their new values.
         """
         settings = replace(self.settings, **changes)
-        graph = None if "policy" in changes else self._graph
-        other = Scenario.__new__(Scenario)
-        other._build(settings, self.states, self.model, self.source, self._edges, graph)
+        other = self.from_settings(settings, self.states, self.model, self.source, self._edges)
+        other._graph = None if "policy" in changes else self._graph
         return other
 
     @classmethod
@@ -265,16 +269,9 @@ class Scenario:
     @cached_property
     def plan(self) -> Plan:
         """What protects each possible set; shared by every stream of the scenario."""
-        settings: Any = self.settings
-        return Plan(
-            self.policy,
-            self.query,
-            mechanism=settings.mechanism,
-            shape=settings.shape,
-            repair=settings.repair,
-            full_rank=settings.full_rank,
-            delta=settings.delta,
-        )
+        chosen = ("mechanism", "shape", "repair", "full_rank", "delta")
+        settings: Any = {name: getattr(self.settings, name) for name in chosen}
+        return Plan(self.policy, self.query, **settings)
 
     @cached_property
     def start(self) -> Belief:
@@ -287,9 +284,7 @@ class Scenario:
         Args:
             place: A label, or finite coordinates, which belong to the nearest state.
         """
-        if isinstance(place, str):
-            return self.states.state_of(place)
-        return int(self.states.nearest(place)[0])
+        return self.states.state_of(place)
 
     @cached_property
     def terms(self) -> Terms:
@@ -396,4 +391,6 @@ class Scenario:
             places: A row an answer, as people read it.
         """
         steps = np.rint(self.states.in_metres(self.columns, places) / float(self.settings.step))
+        if not np.isfinite(steps).all():
+            raise ArgumentError("places must be finite numbers")
         return np.array([[int(number) for number in row] for row in steps])

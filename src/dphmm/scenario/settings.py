@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 import tomlkit
 
-from dphmm.errors import ArgumentError, DphmmError, ScenarioError
+from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
 from dphmm.geometry.exact import as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
 from dphmm.tables.clock import Clock
-from dphmm.tables.files import read_text
+from dphmm.tables.files import as_path, read_text
 from dphmm.tables.units import length
 
 __all__ = ["Policy", "Settings"]
@@ -47,6 +47,10 @@ class Policy:
     edges: str | None = None
 
     def __post_init__(self) -> None:
+        _expect_kinds(self, {"complete": bool, "one_step": bool})
+        for name in ("category", "edges"):
+            if getattr(self, name) is not None:
+                _expect_kinds(self, {name: str})
         if self.distance is not None:
             radius = exact(self.distance, "distance")
             if radius < 0:
@@ -80,6 +84,14 @@ class Settings:
     """What the query is measured in, for people to read."""
 
     def __post_init__(self) -> None:
+        _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query", "unit"), str))
+        _expect_kinds(self, {"policy": Policy, "full_rank": bool, "clock": Clock})
+        if not isinstance(self.start, (str, Mapping)):
+            raise ArgumentError(
+                "start must be a label, 'uniform', 'stationary' or the probability of each label, "
+                f"got {type(self.start).__name__}"
+            )
+        object.__setattr__(self, "columns", tuple(expect_each(self.columns, str, "columns")))
         object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
         if self.limit is not None:
@@ -92,7 +104,7 @@ class Settings:
     @classmethod
     def read(cls, path: str | Path) -> Settings:
         """The settings of a TOML file; a mistake is located, a misspelt key gets a suggestion."""
-        name, text = Path(path).name, read_text(path)
+        name, text = as_path(path).name, read_text(path)
         try:
             # Decimal keeps an epsilon of 0.1 exactly what was written.
             table = tomllib.loads(text, parse_float=Decimal)
@@ -283,6 +295,11 @@ def _spacing(unit: str, value: Number) -> Fraction:
 
 def _radius(unit: str, value: Number) -> Fraction:
     return length(value, unit, "distance")
+
+
+def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:
+    for name, kind in kinds.items():
+        expect(getattr(given, name), kind, name)
 
 
 def _delta(value: Number) -> Fraction:

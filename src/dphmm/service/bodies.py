@@ -104,17 +104,33 @@ class Track(Body):
     track: list[list[float]]
 
 
-class Statement(Body):
+class PathCosts(Body):
+    """What answers cost between two paths, under a condition; `inf` without limit."""
+
+    condition: str | None = Field(description="For whom it holds; null for everybody.")
+    event: str | None
+    window: str | None
+    sequence: str | None = Field(description="An upper bound where the value is not known.")
+
+
+class Statement(PathCosts):
     """What all answers to one question cost."""
 
+    since: int | None = Field(
+        description="The slot where this scenario was adopted; what was said until then, under "
+        "another, has been spent and is not in here."
+    )
     releases: int
     spent: str
+    before: str = Field(description="What was spent before, which no other number counts.")
     text: str
     linked: str | None
     worst_pair: str | None
-    event: str | None
-    window: str | None
-    sequence: str | None
+    width: int = Field(description="The steps of the window.")
+    adaptive: bool = Field(description="Whether earlier answers shaped the noise of later ones.")
+    own: PathCosts | None = Field(
+        description="The same for people who make only the model's own moves, if others may."
+    )
 
 
 class LedgerEntry(Body):

@@ -14,12 +14,13 @@ from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost import Bracket, PrivacyStatement
 from dphmm.cost.ledger import Ledger
-from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
+from dphmm.cost.statement import CONDITION, OWN_MOVES, PathCosts
+from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.engine import Ask
-from dphmm.release.moment import Line, check_name
+from dphmm.release.moment import Line
 from dphmm.release.said import Release
 from dphmm.release.stream import Stream
 from dphmm.scenario import Scenario
@@ -135,7 +136,9 @@ class Handlers:
 
     def privacy(self, client: str, digest: str, person: str) -> Json:
         """What everything said to the scenario's question costs."""
-        return _costs(self._stream(self._find(client, digest), client, person).statement())
+        stream = self._stream(self._find(client, digest), client, person)
+        since, _ = stream._said_from
+        return _costs(stream.statement(), None if since == stream.began else since)
 
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
@@ -253,19 +256,30 @@ def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
     }
 
 
-def _costs(statement: PrivacyStatement) -> Json:
-    sequence = statement.sequence
-    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
-    costs = {
-        "linked": statement.linked,
-        "worst_pair": statement.worst_pair,
-        "event": statement.event,
-        "window": statement.window,
-        "sequence": upper,
-    }
+def _costs(statement: PrivacyStatement, since: int | None) -> Json:
+    text = statement.text()
+    if since is not None:
+        text = f"After slot {since}, where this scenario was adopted:\n{text}"
+    own = statement.own
     return {
         "releases": statement.releases,
         "spent": str(statement.spent),
-        "text": statement.text(),
-        **{name: None if cost is None else str(cost) for name, cost in costs.items()},
+        "before": str(statement.before),
+        "since": since,
+        "text": text,
+        "linked": str(statement.linked),
+        "worst_pair": str(statement.worst_pair),
+        "width": statement.width,
+        "adaptive": statement.adaptive,
+        **_between_paths(statement, CONDITION if statement.stated_zeros else None),
+        "own": None if own is None else _between_paths(own, f"for {OWN_MOVES}"),
     }
+
+
+def _between_paths(costs: PrivacyStatement | PathCosts, condition: str | None) -> Json:
+    """The costs between two paths, and for whom they hold."""
+    sequence = costs.sequence
+    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
+    values = {"event": costs.event, "window": costs.window, "sequence": upper}
+    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    return {"condition": condition, **texts}

@@ -104,6 +104,10 @@ class FolderBook:
         """See `Book`."""
         return ()
 
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`: a folder keeps its law."""
+        return None
+
     def commit(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
