@@ -76,7 +76,7 @@ def test_five_commands_lead_from_a_folder_to_a_report(cabs: Path) -> None:
     for name in ("trips.csv", "people.csv"):
         assert (town / name).stat().st_mode & 0o077 == 0
     scenario = Scenario.load(town / "scenario.toml")
-    assert (scenario.settings.limit, scenario.settings.unit) == (288, "m")
+    assert (str(scenario.settings.limit), scenario.settings.unit) == ("288", "m")
 
 
 def test_a_map_tells_nothing_about_the_tracks(cabs: Path) -> None:
@@ -283,6 +283,7 @@ BAD: dict[str, tuple[str, bytes, tuple[str, ...], str]] = {
                              "a.csv:2: time must have a zone"),
     "numbers for dates": ("a.csv", b"time,lat,lon\n1,37.77,-122.42\n", (), "got whole numbers"),
     "metres for degrees": ("a.csv", b"time,x,y\n1211000000,1,2\n", (), "latitude and longitude"),
+    "a limit that is none": ("a.txt", GOOD.encode(), ("--limit", "24 per moon"), "limit must"),
     "a map that is none": ("a.txt", GOOD.encode(), ("--places", "nowhere.geojson"), "must stand"),
 }  # fmt: skip
 

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from dphmm.cli.common import say
+from dphmm.cost.limit import Limit
 from dphmm.errors import DataError
-from dphmm.geometry.exact import as_epsilon, as_text
+from dphmm.geometry.exact import as_epsilon, as_text, seconds
 from dphmm.scenario.settings import Policy, Settings
-from dphmm.tables.clock import Clock, seconds_of
+from dphmm.tables.clock import Clock
 from dphmm.tables.files import check_new, csv_text, write_whole
 from dphmm.tables.maps import Map
 from dphmm.tables.units import length, measure
@@ -94,12 +95,11 @@ class NewMap:
     def say(self) -> None:
         """What was made, for people."""
         settings, names = self.settings, ", ".join(path.name for path in self.files)
-        limit = "no limit" if settings.limit is None else f"limit {as_text(settings.limit)}"
         alike = measure(float(settings.policy.distance or 0), "m")
         say(f"{self.folder}: {len(self.town.states)} states ({names}); public")
         say(
-            f"{self.folder / TOML}: epsilon {as_text(settings.epsilon)} an answer, {limit} a "
-            f"person, {alike} around must look alike; change it as you like"
+            f"{self.folder / TOML}: epsilon {as_text(settings.epsilon)} an answer, at most "
+            f"{settings.limit} a person, {alike} around must look alike; change it as you like"
         )
 
 
@@ -132,8 +132,8 @@ def _alone(option: str, *others: object) -> None:
         raise click.UsageError(f"{option} must stand without --around and --h3")
 
 
-def _limit(given: str | None, epsilon: Fraction, clock: Clock) -> Fraction:
+def _limit(given: str | None, epsilon: Fraction, clock: Clock) -> Limit:
     if given is not None:
-        return as_epsilon(given, "limit")
-    steps = DAY // seconds_of(clock.step) if isinstance(clock.step, str) else ANSWERS
-    return epsilon * max(1, steps)
+        return Limit.read(given)
+    steps = DAY // seconds(clock.step, "step") if isinstance(clock.step, str) else ANSWERS
+    return Limit(epsilon * max(1, steps))

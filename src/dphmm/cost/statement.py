@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
+from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
+from dphmm.cost.limit import Limit
 from dphmm.cost.sequences import (
     event_epsilon,
     is_within_reach,
@@ -192,6 +194,8 @@ class PrivacyStatement:
     """The costs between two paths of the model's own moves, if other paths are possible too."""
     before: Fraction = Fraction(0)
     """What was spent before these releases, which no other value counts."""
+    windows: tuple[tuple[str, Fraction], ...] = ()
+    """How long each window of the limit is, and the most that any of that length cost."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -236,6 +240,15 @@ class PrivacyStatement:
             )
         return "\n".join(lines)
 
+    @property
+    def prices(self) -> str:
+        """The epsilon at an instant, within any window of the limit, and in all, in words."""
+        whole = show_number(self.spent) + (" since then" if self.before else " in all")
+        if not self.windows:
+            return whole
+        within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
+        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
         return f"<ul>{lines}</ul>"
@@ -268,6 +281,7 @@ def privacy_statement(
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
     before: Fraction = Fraction(0),
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
@@ -280,6 +294,7 @@ def privacy_statement(
             whether some release could single out a part of the possible states, which is the
             other way in which answers shape later hulls.
         before: What was spent before the history began.
+        limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -318,7 +333,15 @@ def privacy_statement(
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
         before=before,
+        windows=_windows(steps, limit),
     )
+
+
+def _windows(steps: list[Fraction], limit: Limit | None) -> tuple[tuple[str, Fraction], ...]:
+    budget = Budget(limit)
+    for step, price in enumerate(steps):
+        budget.add(step, price)
+    return tuple((window.length, budget.most(window.width)) for window in budget.windows)
 
 
 def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:

@@ -14,6 +14,7 @@ from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost import Bracket, PrivacyStatement
 from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import Limit
 from dphmm.cost.statement import CONDITION, OWN_MOVES, PathCosts
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
@@ -78,7 +79,8 @@ class Handlers:
     def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
-        budget = None if body.budget is None else _bounded(body.budget, "budget")
+        clock = scenario.settings.clock.law
+        budget = None if body.budget is None else _limit(body.budget, clock)
         self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
@@ -143,10 +145,13 @@ class Handlers:
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
         ledger = self._store.ledger(person, client=client)
+        budget = ledger.limit
+        known = budget is not None and not any(window.timed for window in budget.windows)
         return {
             "person": person,
             "spent": str(ledger.spent),
-            "budget": None if ledger.limit is None else str(ledger.limit),
+            "budget": None if budget is None else str(budget),
+            "remaining": str(ledger.remaining) if known else None,
             "entries": [
                 {
                     "slot": entry.time,
@@ -217,6 +222,16 @@ def _bounded(given: Exact, argument: str) -> Fraction:
     return price
 
 
+def _limit(given: Exact, clock: str) -> Limit:
+    """A limit whose amounts stay small and whose windows are whole steps of a clock."""
+    limit = Limit.read(given, "budget")
+    totals = [] if limit.total is None else [limit.total]
+    for amount in (*totals, *(window.amount for window in limit.windows)):
+        _bounded(amount, "budget")
+    limit.in_steps(clock, "budget")
+    return limit
+
+
 def _state(scenario: Scenario, given: int | str | list[float | int]) -> int:
     """The true state's number. The one who sent a wrong one learns that, and nobody else."""
     try:
@@ -270,6 +285,7 @@ def _costs(statement: PrivacyStatement, since: int | None) -> Json:
         "linked": str(statement.linked),
         "worst_pair": str(statement.worst_pair),
         "width": statement.width,
+        "windows": {length: str(most) for length, most in statement.windows},
         "adaptive": statement.adaptive,
         **_between_paths(statement, CONDITION if statement.stated_zeros else None),
         "own": None if own is None else _between_paths(own, f"for {OWN_MOVES}"),

@@ -10,7 +10,8 @@ import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.errors import DataError, expect_one_of, require
-from dphmm.tables.clock import Clock, seconds_of
+from dphmm.geometry.exact import seconds
+from dphmm.tables.clock import Clock
 from dphmm.tables.datasets.tracks import resample
 from dphmm.tables.frames import as_polars
 from dphmm.tables.maps import Map
@@ -108,7 +109,11 @@ def place_trips(
 
 def _moves(steps: pl.DataFrame, clock: Clock) -> tuple[int, int]:
     """How many steps follow the one before, and how many come after a gap."""
-    step = timedelta(seconds=seconds_of(clock.step)) if isinstance(clock.step, str) else clock.step
+    step = (
+        timedelta(seconds=seconds(clock.step, "step"))
+        if isinstance(clock.step, str)
+        else clock.step
+    )
     same = steps["person"] == steps["person"].shift(1)
     next_to = int((same & (steps["time"].diff() == step)).sum())
     return next_to, int(same.sum()) - next_to

@@ -14,7 +14,7 @@ import numpy as np
 
 from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DataError, require
-from dphmm.tables.clock import seconds_of
+from dphmm.geometry.exact import seconds
 from dphmm.tables.frames import as_polars, like
 from dphmm.tables.geo import Grid, LocalPlane
 
@@ -175,7 +175,7 @@ def _length(table: pl.DataFrame, given: timedelta | int | str, argument: str) ->
             )
         return int(given)
     if isinstance(given, str):
-        given = timedelta(seconds=seconds_of(given))
+        given = timedelta(seconds=seconds(given, argument))
     if not isinstance(given, timedelta) or given <= timedelta(0):
         raise ArgumentError(
             f"{argument} must be a positive timedelta or like '5 min' for dates, got {given!r}"
