@@ -124,7 +124,7 @@ def command(
         settings, folder = Settings.read(scenario), Path(scenario).parent
         states_file, output = str(folder / settings.states), output or str(folder / settings.model)
         time_step, time_zone = str(settings.clock.step), time_zone or settings.clock.zone
-        unit = settings.unit
+        unit = settings.unit or "m"
     if output is None:
         raise click.UsageError("--output must be given, or --scenario")
     if from_releases is not None:

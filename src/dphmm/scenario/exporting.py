@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dphmm.errors import ArgumentError, DataError, TooLargeError
+from dphmm.scenario.released import released_rows
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.geojson import feature
-from dphmm.tables.trips import Record, read_records
+from dphmm.tables.trips import Record
 
 __all__ = ["policy_features", "release_features"]
 
@@ -47,12 +48,7 @@ def release_features(
     name, kind = Path(path).name, "estimate" if estimates else "answer"
     latitude, longitude = (f"{'estimate_' * estimates}{name}" for name in scenario.columns)
     columns = ("person", "time", "epsilon", latitude, longitude)
-    for line, record in watch(read_records(path, name)):
-        missing = [column for column in columns if column not in record]
-        if missing:
-            raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
-        if record["person"] is None:
-            continue
+    for line, record in released_rows(path, columns, watch):
         try:
             place = [float(record[longitude]), float(record[latitude])]
         except (TypeError, ValueError):
