@@ -189,13 +189,6 @@ def test_design_finds_an_epsilon_and_a_radius(folder: Path) -> None:
     assert is_one_line(wrong.stderr)
 
 
-@pytest.mark.parametrize("command", ["", "learn", "check", "design", "release"])
-def test_help_has_an_example(command: str) -> None:
-    result = run(*([command] if command else []), "--help")
-    assert result.exit_code == 0
-    assert "Example:" in result.stdout or not command
-
-
 # Laws
 
 

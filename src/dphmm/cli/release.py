@@ -148,7 +148,7 @@ def command(
             done = stack.enter_context(progress_bar(total=len(table), what="releasing"))
             answered = releasing.whole(table, done)
         else:
-            answered = releasing.live(progress(rows(), what="releasing"))
+            answered = releasing.live(rows())
         out: Callable[[str], Any] = _to_standard_output
         if output is not None and output != "-":
             file = stack.enter_context(whole_file(output))

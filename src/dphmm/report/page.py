@@ -19,6 +19,7 @@ from dphmm.report.figures import Drawings, Layer, count_links
 from dphmm.report.private import Truth, private_errors
 from dphmm.report.rendering import render
 from dphmm.report.svg import Curve, curves
+from dphmm.scenario.building import unit_of
 from dphmm.scenario.checking import check_steps, covered
 from dphmm.scenario.scenario import Scenario
 
@@ -47,10 +48,7 @@ def scenario_page(
     if person is not None and person not in people:
         raise ArgumentError(f"person must be one of the {len(people)} released people")
     shown = people[person] if person is not None else next(iter(people.values()))
-    on_earth = (
-        scenario.states.plane is not None and scenario.columns == scenario.states.place_columns
-    )
-    drawings = Drawings(scenario, unit or ("m" if on_earth else ""))
+    drawings = Drawings(scenario, unit or unit_of(scenario))
     last = shown.last
     times = _short_times(shown.track.times)
     everybody = list(people.values())

@@ -19,7 +19,9 @@ from dphmm.noise.bound import least_error
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.hours import DAY
+from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
+from dphmm.tables.units import measure
 
 __all__ = [
     "Check",
@@ -78,12 +80,14 @@ class Check:
         steps: What each step protects; the last may stand for all that follow.
         costs: What an answer at each of the steps asked for would cost, for every path and by
             the model's own moves; None with delta, where it depends on the answers.
+        unit: What errors are measured in, if that is known.
     """
 
     scenario: str
     guarantee: str
     steps: tuple[Step, ...]
     costs: PrivacyStatement | None = None
+    unit: str = ""
 
     @property
     def exposed(self) -> tuple[str, ...]:
@@ -100,14 +104,14 @@ class Check:
         alone = f"{len(self.exposed)} exposed" if self.exposed else "nobody exposed"
         return (
             f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
-            f"hidden among {last.least_protection} or more, error {last.error:.4g})"
+            f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
         )
 
     def _repr_html_(self) -> str:
         cells = "".join(
             f"<tr><td>{s.time}<td>{s.possible}<td>{len(s.exposed_before)}<td>{len(s.added)}"
-            f"<td>{s.least_protection} to {s.most_protection}<td>{s.error:.4g}"
-            f"<td>{s.least_error:.4g}"
+            f"<td>{s.least_protection} to {s.most_protection}<td>{measure(s.error, self.unit)}"
+            f"<td>{measure(s.least_error, self.unit)}"
             for s in self.steps
         )
         head = (
@@ -161,7 +165,8 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
     found = tuple(check_steps(scenario, steps))
-    return Check(scenario.name, guarantee(scenario), found, planned_costs(scenario, steps))
+    costs, unit = planned_costs(scenario, steps), unit_of(scenario)
+    return Check(scenario.name, guarantee(scenario), found, costs, unit)
 
 
 def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:

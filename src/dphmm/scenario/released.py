@@ -6,7 +6,7 @@ estimates and prices follow from the answers and the scenario.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +22,7 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Slots
 from dphmm.tables.trips import Record, read_records
 
-__all__ = ["Track", "read_releases"]
+__all__ = ["Track", "read_releases", "released_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,21 @@ class Track:
         return self.stream.standing.spent
 
 
+def released_rows(
+    path: str | Path,
+    columns: Sequence[str],
+    watch: Callable[[Iterator[Record]], Iterable[Record]] = iter,
+) -> Iterator[Record]:
+    """The rows of a file of releases, which must have some columns; see `read_releases`."""
+    name = Path(path).name
+    for line, record in watch(read_records(path, name)):
+        missing = [column for column in columns if column not in record]
+        if missing:
+            raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
+        if record["person"] is not None:
+            yield line, record
+
+
 def read_releases(
     path: str | Path,
     scenario: Scenario,
@@ -61,12 +76,7 @@ def read_releases(
     first = scenario.settings.clock.first_slot
     tracks: dict[str, Track] = {}
     said: dict[tuple[str, int], tuple[int, ...]] = {}
-    for line, record in watch(read_records(path, name)):
-        missing = [column for column in columns if column not in record]
-        if missing:
-            raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
-        if record["person"] is None:
-            continue
+    for line, record in released_rows(path, columns, watch):
         person, slot = str(record["person"]).strip(), slots.of(record["time"], line)
         if person not in tracks:
             # The file tells what was spent; a limit is for those who spend.

@@ -28,7 +28,7 @@ from dphmm.release.book import Book
 from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
-from dphmm.scenario.building import build_policy, build_start, check_edges, read_policy
+from dphmm.scenario.building import build_policy, build_start, check_edges, read_policy, readable
 from dphmm.scenario.files import load_scenario, save_scenario
 from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -386,7 +386,7 @@ class Scenario:
         Args:
             answers: A row an answer, in the units of the query.
         """
-        return self.states.in_degrees(self.columns, answers)
+        return readable(self, answers)
 
     def on_lattice(self, places: ArrayLike) -> np.ndarray[Any, Any]:
         """The lattice points of answers as people read them, the reverse of `in_places`.

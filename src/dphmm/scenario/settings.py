@@ -24,6 +24,7 @@ from dphmm.noise.staircase import as_gamma
 from dphmm.release.schedule import Schedule
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, read_text
+from dphmm.tables.units import length
 
 __all__ = ["Policy", "Settings"]
 
@@ -86,9 +87,11 @@ class Settings:
     clock: Clock = field(default_factory=Clock)
     when: Schedule | None = None
     """When to speak; a price that it names becomes the scenario's."""
+    unit: str = ""
+    """What the query is measured in, for people to read."""
 
     def __post_init__(self) -> None:
-        _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query"), str))
+        _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query", "unit"), str))
         _expect_kinds(self, {"policy": Policy, "full_rank": bool, "clock": Clock})
         if self.when is not None:
             _expect_kinds(self, {"when": Schedule})
@@ -139,6 +142,8 @@ class Settings:
             file["limit"] = str(self.limit)
         if isinstance(self.start, str):
             file["start"] = self.start
+        if self.unit:
+            file["unit"] = self.unit
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
         if self.gamma is not None:
             file["gamma"] = as_text(self.gamma)
@@ -166,7 +171,7 @@ class Settings:
 _KEYS = {
     "": (
         *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape", "gamma"),
-        *("repair", "full_rank", "delta", "query", "policy", "time", "when"),
+        *("repair", "full_rank", "delta", "unit", "query", "policy", "time", "when"),
     ),
     "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
@@ -189,6 +194,7 @@ class _Reader:
         columns = self._get("query", "columns", list, [])
         if not all(isinstance(column, str) for column in columns):
             raise self._wrong("query", "columns", "must be a list of names")
+        unit = self._get("", "unit", str, "")
         clock = self._clock(self._section("time"))
         mechanism = self._choice("mechanism", MECHANISMS, "knorm")
         return Settings(
@@ -199,12 +205,12 @@ class _Reader:
             limit=self._number("", "limit", partial(_limit, clock=clock), None),
             start=self._start(),
             columns=tuple(columns),
-            step=self._number("query", "step", partial(as_epsilon, argument="step"), Fraction(1)),
+            step=self._number("query", "step", partial(_spacing, unit), Fraction(1)),
             query=self._get("query", "name", str, QUERY_NAME),
             policy=Policy(
                 complete=self._get("policy", "complete", bool, False),
                 category=self._get("policy", "category", str, None),
-                distance=self._number("policy", "distance", exact, None),
+                distance=self._number("policy", "distance", partial(_radius, unit), None),
                 one_step=self._get("policy", "one_step", bool, False),
                 edges=self._get("policy", "edges", str, None),
             ),
@@ -216,6 +222,7 @@ class _Reader:
             delta=self._number("", "delta", as_delta, Fraction(0)),
             clock=clock,
             when=self._when(clock) if "when" in self._table else None,
+            unit=unit,
         )
 
     def _when(self, clock: Clock) -> Schedule:
@@ -325,6 +332,14 @@ class _Reader:
             elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
                 return number
         return None
+
+
+def _spacing(unit: str, value: Number) -> Fraction:
+    return as_epsilon(length(value, unit, "step"), "step")
+
+
+def _radius(unit: str, value: Number) -> Fraction:
+    return length(value, unit, "distance")
 
 
 def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:

@@ -58,6 +58,11 @@ class Clock:
                 ) from None
 
     @property
+    def has_dates(self) -> bool:
+        """Whether times are dates."""
+        return isinstance(self.step, str)
+
+    @property
     def first_slot(self) -> int | None:
         """The slot of step 0, if the scenario fixes it."""
         return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
@@ -109,7 +114,7 @@ class Clock:
         >>> clock.hour_of(clock.slot_of("2024-05-01T10:30:00Z"))
         18.5
         """
-        if not isinstance(self.step, str):
+        if not self.has_dates:
             return None
         moment = datetime.fromisoformat(str(self.time_of(slot)))
         zone = find_zone(self.zone, "zone")
