@@ -34,6 +34,7 @@ from dphmm.cost.adversary import (
 )
 from dphmm.cost.blowfish import Blowfish, Secret, counting_query
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit
 from dphmm.cost.local_noise import LocalRelease
 from dphmm.errors import (
     ArgumentError,
@@ -65,8 +66,9 @@ from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
 from dphmm.policy.repair import added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.release.answers import BatchRelease
 from dphmm.release.batch import Batch
-from dphmm.release.said import BatchRelease, Release
+from dphmm.release.said import Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
@@ -102,6 +104,7 @@ __all__ = [
     "Journal",
     "KeyedRandomness",
     "Ledger",
+    "Limit",
     "LocalRelease",
     "MarkovModel",
     "Mechanism",

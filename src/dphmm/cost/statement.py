@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context
 from fractions import Fraction
 from html import escape
 from math import inf
@@ -14,9 +13,11 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
+from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
+from dphmm.cost.limit import Limit
 from dphmm.cost.sequences import (
     event_epsilon,
     is_within_reach,
@@ -25,8 +26,9 @@ from dphmm.cost.sequences import (
     window_epsilon,
     worst_losses,
 )
+from dphmm.cost.words import show_count, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, as_text, exact, round_up
+from dphmm.geometry.exact import Exact, as_text, exact
 from dphmm.policy.plan import Protected
 
 __all__ = [
@@ -38,9 +40,6 @@ __all__ = [
     "privacy_statement",
     "realised_odds",
     "release_statement",
-    "show_factor",
-    "show_number",
-    "show_odds",
 ]
 
 CONDITION = "for people who move as the model says is possible from its start"
@@ -48,9 +47,6 @@ CONDITION = "for people who move as the model says is possible from its start"
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
-
-LARGEST_FACTOR = 14.0
-"""Above this loss a factor is over a million and is no longer written out."""
 
 
 def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
@@ -204,6 +200,8 @@ class PrivacyStatement:
     """The costs between two paths of the model's own moves, if other paths are possible too."""
     before: Fraction = Fraction(0)
     """What was spent before these releases, which no other value counts."""
+    windows: tuple[tuple[str, Fraction], ...] = ()
+    """How long each window of the limit is, and the most that any of that length cost."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -217,14 +215,14 @@ class PrivacyStatement:
         ]
         if self.event is None or self.window is None:
             lines.append(
-                f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
-                f"{TIGHT_STATES} possible states."
+                f"One moment, or {show_count(self.width, 'step')}: not computed, there are more "
+                f"than {TIGHT_STATES} possible states."
             )
         else:
             lines += [
                 f"Where you were at one moment, all else being the same: "
                 f"{show_factor(self.event)}{only}.",
-                f"Where you were during {_count(self.width, 'step')}, all else being the same: "
+                f"Where you were during {show_count(self.width, 'step')}, all else being the same: "
                 f"{show_factor(self.window)}{only}.",
             ]
         bound = f"; the paper's bound is epsilon {show_number(self.paper_sequence)}"
@@ -257,17 +255,27 @@ class PrivacyStatement:
             "linked": str(self.linked),
             "worst_pair": str(self.worst_pair),
             "width": self.width,
+            "windows": {length: str(most) for length, most in self.windows},
             "adaptive": self.adaptive,
             **plain_costs(self, CONDITION if self.stated_zeros else None),
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
         }
+
+    @property
+    def prices(self) -> str:
+        """The epsilon at an instant, within any window of the limit, and in all, in words."""
+        whole = show_number(self.spent) + (" since then" if self.before else " in all")
+        if not self.windows:
+            return whole
+        within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
+        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
         return f"<ul>{lines}</ul>"
 
     def _total(self) -> str:
-        total = f"{_count(self.releases, 'release')}, epsilon {show_number(self.spent)}"
+        total = f"{show_count(self.releases, 'release')}, epsilon {show_number(self.spent)}"
         if not self.before:
             return f"{total} in all."
         spent = show_number(self.before)
@@ -279,7 +287,7 @@ class PrivacyStatement:
         if own.event is not None and own.window is not None:
             values = [
                 f"one moment {show_factor(own.event)}",
-                f"{_count(self.width, 'step')} {show_factor(own.window)}",
+                f"{show_count(self.width, 'step')} {show_factor(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
         whoever = "For" if self.stated_zeros else "These hold whatever you did; for"
@@ -294,6 +302,7 @@ def privacy_statement(
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
     before: Exact = 0,
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
@@ -306,6 +315,7 @@ def privacy_statement(
             whether some release could single out a part of the possible states, which is the
             other way in which answers shape later hulls.
         before: What was spent before the history began.
+        limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -344,7 +354,15 @@ def privacy_statement(
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
         before=exact(before, "before"),
+        windows=_windows(steps, limit),
     )
+
+
+def _windows(steps: list[Fraction], limit: Limit | None) -> tuple[tuple[str, Fraction], ...]:
+    budget = Budget(limit)
+    for step, price in enumerate(steps):
+        budget.add(step, price)
+    return tuple((window.length, budget.most(window.width)) for window in budget.windows)
 
 
 def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
@@ -356,28 +374,3 @@ def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
         )
     value = sequence.upper if isinstance(sequence, Bracket) else sequence
     return f"{show_factor(value)}{bound}"
-
-
-def show_number(value: Loss) -> str:
-    """A loss in at most four digits, never less than it is."""
-    return "infinite" if value == inf else f"{float(round_up(value, 4)):.4g}"
-
-
-def show_odds(loss: Loss) -> str:
-    """What even odds become at most by a finite loss: e^loss, never less than it is."""
-    if loss > LARGEST_FACTOR:
-        return f"e^{show_number(loss)}"
-    return f"{float(round_up(Context(prec=30).exp(round_up(loss, 30)), 3)):.3g}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def show_factor(loss: Loss) -> str:
-    """By how much a loss moves odds, in words."""
-    if loss == inf:
-        return "without limit (epsilon infinite: some releases tell them apart for certain)"
-    if loss > LARGEST_FACTOR:
-        return f"by at most {show_odds(loss)} (epsilon {show_number(loss)}: no useful limit)"
-    return f"by at most ×{show_odds(loss)} (epsilon {show_number(loss)})"

@@ -88,8 +88,21 @@ def draw(works: Sequence[Work], source: Randomness) -> list[Answers]:
             _draw_alone(work, source)
         for group in groups:
             _draw_together(terms, group, source)
+        if terms.limit is not None and terms.limit.width:
+            for work in some:
+                _remember(work, terms.limit.width)
         tables.append(table)
     return tables
+
+
+def _remember(work: Work, width: int) -> None:
+    """Let a standing hold what the limit's windows will count, for books without answers."""
+    assert work.standing is not None
+    assert work.answers is not None
+    said = [(record.time, record.epsilon) for record in work.unsaid]
+    prices = work.answers.epsilons[slice(*work.span)]
+    new = [(t, price) for t, price in zip(work.times.tolist(), prices, strict=True) if price]
+    work.standing = work.standing.remember([*work.before.recent, *said, *new], width)
 
 
 def _grouped(terms: Terms, works: list[Work]) -> tuple[list[Work], list[list[Work]]]:

@@ -9,12 +9,14 @@ from html import escape
 
 import numpy as np
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
+from dphmm.cost.limit import Limit
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -22,8 +24,6 @@ from dphmm.policy.plan import Protected
 from dphmm.release.moment import Line
 
 __all__ = [
-    "BatchRelease",
-    "Charged",
     "Record",
     "Release",
     "Said",
@@ -61,48 +61,6 @@ class Release:
             f"time {self.time}: <b>{answer}</b> (estimate {estimate}), epsilon "
             f"{as_text(self.epsilon)}<br>{escape(self.statement)}"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Charged:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
-
-
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
-
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
-
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charged, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,11 +157,14 @@ def state_costs(
     width: int,
     adaptive: bool | None,
     spent: Fraction,
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about what was said after a time; `seen` is the belief of every step.
 
     `spent` is the price of all that was said, also before that time.
     """
+    if not said:
+        raise ArgumentError("stream must have a release to be stated, got none")
     history = history_of(said, model, start, time)
     steps = len(history)
     unseen = model.smooth([None] * steps, start=start, time=time)
@@ -214,4 +175,5 @@ def state_costs(
         posterior=[belief.probabilities for belief in seen[:steps]],
         adaptive=adaptive,
         before=spent - sum((one.epsilon for one in said), start=Fraction(0)),
+        limit=limit,
     )

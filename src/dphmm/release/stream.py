@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.statement import PrivacyStatement, release_statement
+from dphmm.cost.totals import Totals
 from dphmm.errors import ArgumentError, DphmmError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
@@ -107,6 +108,7 @@ class Stream:
         self._totalled = 0
         """How many of `said` are in the totals: they are added when somebody asks."""
         self._answered: tuple[str, ...] = ()
+        self._recent: tuple[tuple[int, Fraction], ...] = ()
         self._clock = ""
         self._also: dict[str, Plan] = {}
         self._lock = threading.RLock()
@@ -138,7 +140,7 @@ class Stream:
         stream._said_from = standing.time, standing.belief
         stream._totals = Totals([standing.spent, standing.constrained])
         stream._answered = standing.answered
-        stream._clock = standing.clock
+        stream._recent, stream._clock = standing.recent, standing.clock
         return stream
 
     @property
@@ -157,25 +159,23 @@ class Stream:
     def standing(self) -> Standing:
         """Where the stream stands, to be resumed later or elsewhere."""
         with self._lock:
-            return self._standing(self.time, self.posterior, self._answered)
-
-    def _standing(self, time: int, belief: Belief, answered: tuple[str, ...]) -> Standing:
-        for said in self.said[self._totalled :]:
-            self._totals.add(0, said.epsilon)
-            self._totals.add(1, said.step.constrained(said.epsilon))
-        self._totalled = len(self.said)
-        totals = self._totals
-        return Standing(
-            line=self.line,
-            law=self.law,
-            began=self.began,
-            time=time,
-            belief=belief,
-            spent=Fraction(totals.of(0)),
-            constrained=totals.of(1),
-            answered=answered,
-            clock=self._clock,
-        )
+            for one in self.said[self._totalled :]:
+                self._totals.add(0, one.epsilon)
+                self._totals.add(1, one.step.constrained(one.epsilon))
+            self._totalled = len(self.said)
+            standing = Standing(
+                line=self.line,
+                law=self.law,
+                began=self.began,
+                time=self.time,
+                belief=self.posterior,
+                spent=Fraction(self._totals.of(0)),
+                constrained=self._totals.of(1),
+                answered=self._answered,
+                clock=self._clock,
+            )
+            said = ((one.time, one.epsilon) for one in self.said)
+            return standing.remember([*self._recent, *said], self.ledger.width)
 
     @property
     def possible(self) -> Mask:
@@ -297,12 +297,10 @@ class Stream:
             width: The steps of the window that it tells about.
         """
         with self._lock:
-            if not self.said:
-                raise ArgumentError("stream must have a release to be stated, got none")
             first, start = self._said_from
             said, seen, adaptive = self.said, self.smooth(), True if self.plan.delta else None
-            spent = self.standing.spent
-            return state_costs(said, self.model, start, first, seen, width, adaptive, spent)
+            spent, limit = self.standing.spent, self.ledger.limit
+            return state_costs(said, self.model, start, first, seen, width, adaptive, spent, limit)
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected
@@ -314,7 +312,7 @@ class Stream:
             raise ArgumentError(f"query must be new at time {time}, got one already answered")
         price = step.price(price)
         if price:
-            self.ledger.check(price)
+            self.ledger.check(price, time)
         context: tuple[bytes, ...] = ()
         if self._randomness.keyed:
             moment = moment_bytes(self.client, self.person, time, name)

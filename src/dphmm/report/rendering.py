@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from dphmm import __version__
-from dphmm.cost.statement import show_factor, show_number, show_odds
+from dphmm.cost.words import show_factor, show_number, show_odds
 from dphmm.errors import require
 from dphmm.geometry.exact import as_text
 

@@ -204,7 +204,7 @@ def guarantee(scenario: Scenario) -> str:
     """What every release promises, in a sentence."""
     price = as_text(scenario.settings.epsilon)
     limit = scenario.settings.limit
-    budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
+    budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
         f"exp({price}){covered(scenario)}; {budget}."

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, ScenarioError, expect
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.query import QUERY_NAME, Query
@@ -51,7 +52,7 @@ class Scenario:
         model: How states follow each other.
         policy: Which states must look alike: a `PolicyGraph`, or a `Policy` of rules.
         epsilon: The price of a release.
-        limit: The most that may be spent on a person in all; None for no limit.
+        limit: The most that may be spent on a person: 100 in all, "24 per 1 day", see `Limit`.
         start: What is known before the first step: a label, "uniform", "stationary", or the
             probability of each label.
         name: What the scenario is called.
@@ -84,7 +85,7 @@ class Scenario:
         policy: PolicyGraph | Policy,
         *,
         epsilon: Exact,
-        limit: Exact | None = None,
+        limit: Exact | Limit | None = None,
         start: str | int | Mapping[str, float] = "uniform",
         name: str = "scenario",
         columns: Sequence[str] = (),
@@ -223,12 +224,11 @@ class Scenario:
         return f"Scenario({name!r}, {len(self.states)} states, epsilon {price})"
 
     def _repr_html_(self) -> str:
-        limit = self.settings.limit
         facts = {
             "policy": self.policy,
             "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
             "epsilon": as_text(self.settings.epsilon),
-            "limit": "none" if limit is None else as_text(limit),
+            "limit": self.settings.limit or "none",
             "model": f"{self.model}: {self.source}",
         }
         rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
@@ -295,9 +295,10 @@ class Scenario:
             plan=self.plan,
             start=self.start,
             epsilon=settings.epsilon,
-            limit=settings.limit,
+            limit=settings.limit and settings.limit.in_steps(settings.clock.law),
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            time_of=settings.clock.time_of,
         )
 
     @property

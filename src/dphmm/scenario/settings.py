@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import tomlkit
 
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
 from dphmm.geometry.exact import as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
@@ -65,7 +66,7 @@ class Settings:
     epsilon: Fraction
     states: str = "states.csv"
     model: str = "model.npz"
-    limit: Fraction | None = None
+    limit: Limit | None = None
     start: str | Mapping[str, float] = "uniform"
     """A label, "uniform", "stationary", or the probability of each label."""
     columns: tuple[str, ...] = ()
@@ -92,7 +93,8 @@ class Settings:
         object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
         if self.limit is not None:
-            object.__setattr__(self, "limit", as_epsilon(self.limit, "limit"))
+            object.__setattr__(self, "limit", Limit.read(self.limit))
+            self.limit.in_steps(self.clock.law)
         delta = exact(self.delta, "delta")
         if not 0 <= delta < 1:
             raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
@@ -116,7 +118,7 @@ class Settings:
             file[name] = getattr(self, name)
         file["epsilon"] = as_text(self.epsilon)
         if self.limit is not None:
-            file["limit"] = as_text(self.limit)
+            file["limit"] = str(self.limit)
         if isinstance(self.start, str):
             file["start"] = self.start
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
@@ -161,12 +163,13 @@ class _Reader:
         columns = self._get("query", "columns", list, [])
         if not all(isinstance(column, str) for column in columns):
             raise self._wrong("query", "columns", "must be a list of names")
+        clock = self._clock(self._section("time"))
         return Settings(
             name=self._get("", "name", str, stem),
             epsilon=self._number("", "epsilon", as_epsilon),
             states=self._get("", "states", str, "states.csv"),
             model=self._get("", "model", str, "model.npz"),
-            limit=self._number("", "limit", as_epsilon, None),
+            limit=self._number("", "limit", partial(_limit, clock=clock), None),
             start=self._start(),
             columns=tuple(columns),
             step=self._number("query", "step", partial(as_epsilon, argument="step"), Fraction(1)),
@@ -183,7 +186,7 @@ class _Reader:
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
             delta=self._number("", "delta", _delta, Fraction(0)),
-            clock=self._clock(self._section("time")),
+            clock=clock,
         )
 
     def _clock(self, section: dict[str, Any]) -> Clock:
@@ -285,6 +288,12 @@ class _Reader:
 def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:
     for name, kind in kinds.items():
         expect(getattr(given, name), kind, name)
+
+
+def _limit(value: Number, clock: Clock) -> Limit:
+    limit = Limit.read(value)
+    limit.in_steps(clock.law)
+    return limit
 
 
 def _delta(value: Number) -> Fraction:
