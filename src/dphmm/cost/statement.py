@@ -7,6 +7,7 @@ from decimal import Context
 from fractions import Fraction
 from html import escape
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "NEARER",
     "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
@@ -49,6 +51,12 @@ CONDITION = "for people who move as the model says is possible from its start"
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
+
+NEARER = (
+    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
+    "much as those, where K-norm noise loses less in proportion."
+)
+"""What a staircase trades for its smaller error."""
 
 LARGEST_FACTOR = 14.0
 """Above this loss a factor is over a million and is no longer written out."""
@@ -121,6 +129,8 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
         f"Odds between two linked states change by at most a factor "
         f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
     )
+    if step.noise.staircase:
+        text += f" {NEARER}"
     if step.worst_norm == inf:
         text += " Some possible states are told apart with certainty."
     return text
@@ -162,6 +172,17 @@ class PathCosts:
         )
 
 
+def plain_costs(
+    costs: PathCosts | PrivacyStatement, condition: str | None
+) -> dict[str, str | None]:
+    """The costs between two paths as texts for programs, and for whom they hold."""
+    sequence = costs.sequence
+    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
+    values = {"event": costs.event, "window": costs.window, "sequence": upper}
+    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    return {"condition": condition, **texts}
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
@@ -196,6 +217,8 @@ class PrivacyStatement:
     """What was spent before these releases, which no other value counts."""
     windows: tuple[tuple[str, Fraction], ...] = ()
     """How long each window of the limit is, and the most that any of that length cost."""
+    staircase: bool = False
+    """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -207,6 +230,8 @@ class PrivacyStatement:
             f"Any two possible states: one step moves the odds between them "
             f"{show_factor(self.worst_pair)}{only}.",
         ]
+        if self.staircase:
+            lines.append(NEARER)
         if self.event is None or self.window is None:
             lines.append(
                 f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
@@ -225,9 +250,7 @@ class PrivacyStatement:
         )
         if self.own is not None:
             lines.append(self._own_moves(self.own))
-        if self.realised is None:
-            lines.append("What these answers really told was not computed.")
-        else:
+        if self.realised is not None:
             lines.append(
                 f"What these answers really told somebody who knew only the model: the odds of no "
                 f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
@@ -248,6 +271,23 @@ class PrivacyStatement:
             return whole
         within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
         return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: exact fractions as texts, `inf` without limit."""
+        own = self.own
+        return {
+            "releases": self.releases,
+            "spent": str(self.spent),
+            "before": str(self.before),
+            "text": self.text(),
+            "linked": str(self.linked),
+            "worst_pair": str(self.worst_pair),
+            "width": self.width,
+            "windows": {length: str(most) for length, most in self.windows},
+            "adaptive": self.adaptive,
+            **plain_costs(self, CONDITION if self.stated_zeros else None),
+            "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+        }
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
@@ -280,7 +320,7 @@ def privacy_statement(
     prior: ArrayLike | None = None,
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
-    before: Fraction = Fraction(0),
+    before: Exact = 0,
     limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
@@ -332,8 +372,9 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
-        before=before,
+        before=exact(before, "before"),
         windows=_windows(steps, limit),
+        staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
 
 

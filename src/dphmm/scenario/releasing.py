@@ -281,7 +281,6 @@ def open_stream(
         randomness=randomness,
         law=terms.law,
     )
-    assert isinstance(stream, _BookStream)
     follow(stream, said)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))

@@ -12,9 +12,7 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
-from dphmm.cost import Bracket, PrivacyStatement
 from dphmm.cost.limit import Limit
-from dphmm.cost.statement import CONDITION, OWN_MOVES, PathCosts
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
@@ -139,7 +137,11 @@ class Handlers:
         """What everything said to the scenario's question costs."""
         stream = self._stream(self._find(client, digest), client, person)
         since, _ = stream._said_from
-        return _costs(stream.statement(), None if since == stream.began else since)
+        facts = stream.statement().plain()
+        if since == stream.began:
+            return {**facts, "since": None}
+        text = f"After slot {since}, where this scenario was adopted:\n{facts['text']}"
+        return {**facts, "since": since, "text": text}
 
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
@@ -272,33 +274,3 @@ def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
         "statement": release.statement,
         "repeated": repeated,
     }
-
-
-def _costs(statement: PrivacyStatement, since: int | None) -> Json:
-    text = statement.text()
-    if since is not None:
-        text = f"After slot {since}, where this scenario was adopted:\n{text}"
-    own = statement.own
-    return {
-        "releases": statement.releases,
-        "spent": str(statement.spent),
-        "before": str(statement.before),
-        "since": since,
-        "text": text,
-        "linked": str(statement.linked),
-        "worst_pair": str(statement.worst_pair),
-        "width": statement.width,
-        "windows": {length: str(most) for length, most in statement.windows},
-        "adaptive": statement.adaptive,
-        **_between_paths(statement, CONDITION if statement.stated_zeros else None),
-        "own": None if own is None else _between_paths(own, f"for {OWN_MOVES}"),
-    }
-
-
-def _between_paths(costs: PrivacyStatement | PathCosts, condition: str | None) -> Json:
-    """The costs between two paths, and for whom they hold."""
-    sequence = costs.sequence
-    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
-    values = {"event": costs.event, "window": costs.window, "sequence": upper}
-    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
-    return {"condition": condition, **texts}
