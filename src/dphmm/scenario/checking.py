@@ -256,7 +256,7 @@ def guarantee(scenario: Scenario) -> str:
     often = how_often(scenario)
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){covered(scenario)}; {budget}.{f' {often}' if often else ''}{besides}"
+        f"exp({price}){covered(scenario)}; {budget}.{besides}{f' {often}' if often else ''}"
     )
 
 
