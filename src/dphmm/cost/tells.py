@@ -46,9 +46,9 @@ class Tells:
     """The chance of losing more than `linked_delta`."""
     leakage: Leakage | None
     """What all answers tell of one moment, over all paths; None if it was not computed."""
-    realised: float | None
+    realised: float
     """The largest factor by which these very answers moved the odds between two linked states."""
-    whereabouts: Whereabouts | None
+    whereabouts: Whereabouts
     """How near somebody comes who knows only the model and the answers."""
 
     def lines(self, stated_zeros: bool) -> list[str]:
@@ -74,13 +74,11 @@ class Tells:
                 f"for true: the odds between two linked states move "
                 f"{show_factor(self.leakage.linked)}{kind}{only}."
             )
-        if self.realised is not None:
-            lines.append(
-                f"Of no moment did these very answers move the odds between two linked states by "
-                f"more than a factor of {show_number(self.realised)}, to such a reader."
-            )
-        if self.whereabouts is not None:
-            lines.append(self.whereabouts.text())
+        lines.append(
+            f"Of no moment did these very answers move the odds between two linked states by more "
+            f"than a factor of {show_number(self.realised)}, to whoever takes the model for true."
+        )
+        lines.append(self.whereabouts.text())
         return lines
 
 
@@ -115,7 +113,7 @@ def tell(
     policy: PolicyGraph,
     prior: Sequence[Belief],
     posterior: Sequence[Belief],
-    places: Whereabouts | None,
+    places: Whereabouts,
     *,
     adaptive: bool,
 ) -> Tells:

@@ -12,9 +12,10 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
-from dphmm.cost import Bracket, PrivacyStatement
+from dphmm.cost import Bracket, Loss, PrivacyStatement
 from dphmm.cost.ledger import Ledger
 from dphmm.cost.statement import CONDITION, OWN_MOVES, PathCosts
+from dphmm.cost.tells import Tells
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
@@ -273,7 +274,28 @@ def _costs(statement: PrivacyStatement, since: int | None) -> Json:
         "adaptive": statement.adaptive,
         **_between_paths(statement, CONDITION if statement.stated_zeros else None),
         "own": None if own is None else _between_paths(own, f"for {OWN_MOVES}"),
+        "tells": None if statement.tells is None else _tells(statement.tells),
     }
+
+
+def _tells(tells: Tells) -> Json:
+    near = tells.whereabouts
+    return {
+        "linked": str(tells.linked),
+        "linked_delta": _text(tells.linked_delta),
+        "delta": str(tells.delta),
+        "moment": _text(None if tells.leakage is None else tells.leakage.linked),
+        "realised": str(tells.realised),
+        "near": [{"when": when, "radius": radius} for when, radius in near.radii],
+        "near_before": near.before if near.has_places else None,
+        "home": near.home,
+        "unit": near.unit,
+        "zone": near.zone,
+    }
+
+
+def _text(number: Loss | None) -> str | None:
+    return None if number is None else str(number)
 
 
 def _between_paths(costs: PrivacyStatement | PathCosts, condition: str | None) -> Json:
@@ -281,5 +303,4 @@ def _between_paths(costs: PrivacyStatement | PathCosts, condition: str | None) -
     sequence = costs.sequence
     upper = sequence.upper if isinstance(sequence, Bracket) else sequence
     values = {"event": costs.event, "window": costs.window, "sequence": upper}
-    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
-    return {"condition": condition, **texts}
+    return {"condition": condition, **{name: _text(cost) for name, cost in values.items()}}
