@@ -15,6 +15,7 @@ from dphmm.cost import (
     Leakage,
     PrivacyLoss,
     PrivacyStatement,
+    Whereabouts,
     compose,
     constrained_epsilon,
     event_epsilon,
@@ -26,6 +27,7 @@ from dphmm.cost import (
     sequence_bracket,
     sequence_epsilon,
     temporal_leakage,
+    whereabouts,
     window_epsilon,
     worst_pair,
 )
@@ -141,6 +143,7 @@ __all__ = [
     "Stream",
     "TimeVaryingModel",
     "TooLargeError",
+    "Whereabouts",
     "added_edges",
     "attack",
     "audit_sampler",
@@ -172,6 +175,7 @@ __all__ = [
     "suspect_probabilities",
     "temporal_leakage",
     "unprotected",
+    "whereabouts",
     "window_epsilon",
     "worst_pair",
 ]

@@ -219,6 +219,7 @@ class PrivacyStatement:
             "adaptive": self.adaptive,
             **plain_costs(self, CONDITION if self.stated_zeros else None),
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+            "tells": None if self.tells is None else self.tells.plain(),
         }
 
     def _repr_html_(self) -> str:

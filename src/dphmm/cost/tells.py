@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, inf
+from typing import Any
 
 from dphmm.chain.belief import Belief
 from dphmm.cost.charges import Loss
@@ -46,10 +47,27 @@ class Tells:
     """The chance of losing more than `linked_delta`."""
     leakage: Leakage | None
     """What all answers tell of one moment, over all paths; None if it was not computed."""
-    realised: float | None
+    realised: float
     """The largest factor by which these very answers moved the odds between two linked states."""
-    whereabouts: Whereabouts | None
+    whereabouts: Whereabouts
     """How near somebody comes who knows only the model and the answers."""
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: losses as texts, lengths as numbers."""
+        near = self.whereabouts
+        moment = None if self.leakage is None else self.leakage.linked
+        return {
+            "linked": str(self.linked),
+            "linked_delta": None if self.linked_delta is None else str(self.linked_delta),
+            "delta": str(self.delta),
+            "moment": None if moment is None else str(moment),
+            "realised": str(self.realised),
+            "near": [{"when": when, "radius": radius} for when, radius in near.radii],
+            "near_before": near.before if near.has_places else None,
+            "home": near.home,
+            "unit": near.unit,
+            "zone": near.zone,
+        }
 
     def lines(self, stated_zeros: bool) -> list[str]:
         """Each of them in plain words, with its condition.
@@ -74,13 +92,11 @@ class Tells:
                 f"for true: the odds between two linked states move "
                 f"{show_factor(self.leakage.linked)}{kind}{only}."
             )
-        if self.realised is not None:
-            lines.append(
-                f"Of no moment did these very answers move the odds between two linked states by "
-                f"more than a factor of {show_number(self.realised)}, to such a reader."
-            )
-        if self.whereabouts is not None:
-            lines.append(self.whereabouts.text())
+        lines.append(
+            f"Of no moment did these very answers move the odds between two linked states by more "
+            f"than a factor of {show_number(self.realised)}, to whoever takes the model for true."
+        )
+        lines.append(self.whereabouts.text())
         return lines
 
 
@@ -115,7 +131,7 @@ def tell(
     policy: PolicyGraph,
     prior: Sequence[Belief],
     posterior: Sequence[Belief],
-    places: Whereabouts | None,
+    places: Whereabouts,
     *,
     adaptive: bool,
 ) -> Tells:

@@ -25,7 +25,7 @@ PERIODS = (("at night", 0), ("in the morning", 6), ("in the afternoon", 12), ("i
 """The parts of a day, each with the hour at which it begins."""
 
 CENTRES = 3
-"""The likeliest states that are tried as the middle of a circle, beside the mean."""
+"""The likeliest states that are tried as the middle of a circle, beside two means."""
 
 MOST = 2**19
 """States times steps that are looked at for a radius; of more steps evenly spaced ones are."""
@@ -123,7 +123,7 @@ def whereabouts(
     >>> line = [[0.0], [100.0], [200.0], [5000.0]]
     >>> told = whereabouts([[0.3, 0.4, 0.3, 0.0]], [[0.25] * 4], line, unit="m")
     >>> told.radii, told.before
-    ((('', 100.0),), 100.0)
+    ((('', 50.0),), 50.0)
     """
     after, before = np.atleast_2d(beliefs).astype(float), np.atleast_2d(prior).astype(float)
     if after.shape != before.shape:
@@ -133,7 +133,11 @@ def whereabouts(
     guesses = float(after.max(axis=1).mean()), float(before.max(axis=1).mean())
     if places is None:
         return Whereabouts((), 0.0, None, *guesses, unit, zone, has_places=False)
-    points = np.asarray(places, dtype=float).reshape(after.shape[1], -1)
+    points = np.asarray(places, dtype=float)
+    if len(points) != after.shape[1]:
+        raise ArgumentError(
+            f"places must have a row for each of {after.shape[1]} states, got {len(points)}"
+        )
     parts = _parts(hours, len(after))
     radii = tuple((when, _radius(after[steps], points)) for when, steps in parts)
     nights = dict(parts).get(PERIODS[0][0])
@@ -157,8 +161,10 @@ def _radius(beliefs: FloatArray, points: FloatArray) -> float:
     distances, weights = [], []
     every = -(-beliefs.size // MOST)
     for belief in beliefs[::every]:
-        likely = np.argsort(-belief, kind="stable")[:CENTRES]
-        centres = np.concatenate([(belief @ points)[None, :], points[likely]])
+        order = np.argsort(-belief, kind="stable")
+        half = order[: int(np.searchsorted(np.cumsum(belief[order]), SHARE)) + 1]
+        means = [belief @ points, points[half].mean(axis=0)]
+        centres = np.concatenate([means, points[order[:CENTRES]]])
         apart = np.sqrt(((centres[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
         best = min(apart, key=lambda row: _quantile(row, belief))
         distances.append(best)
