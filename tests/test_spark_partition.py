@@ -24,7 +24,9 @@ from dphmm.spark import partition
 from dphmm.spark.partition import Partition
 from dphmm.spark.sessions import exact_faults, plain_faults
 from dphmm.spark.streaming import answer
+from tests.scenarios import paper_scenario
 from tests.spark_worlds import KEYED, as_batch, city, local_run, same_answers, walks
+from tests.test_release import CHANGES
 
 pytestmark = pytest.mark.spark
 
@@ -225,6 +227,16 @@ def test_a_state_is_continued_under_its_own_key_and_law() -> None:
         answer(OTHER, held, ask_rows(city(3), later))
     with pytest.raises(ArgumentError, match="scenario must be as it was"):
         answer(KEYED, held, ask_rows(city(3, repair="nearest"), later))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_answered_slot_is_not_answered_again_by_a_changed_scenario(change: str) -> None:
+    scenario = paper_scenario(clock=Clock(origin=0))
+    rows = [Row(0, "ann", "1", 1, 1)]
+    _, state = run(scenario, [as_batch(rows)])
+    again, after = run(CHANGES[change](scenario), [as_batch(rows, state)], used=KEYED.fingerprint)
+    assert not again
+    assert (after[0]["repeated"], after[0]["spent"]) == (1, "1")
 
 
 # Oracle

@@ -12,15 +12,20 @@ from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost import (
     Charge,
     History,
+    Leakage,
+    PrivacyLoss,
     PrivacyStatement,
     compose,
     constrained_epsilon,
     event_epsilon,
     paper_sequence_epsilon,
+    privacy_loss,
     privacy_statement,
+    realised_leakage,
     realised_odds,
     sequence_bracket,
     sequence_epsilon,
+    temporal_leakage,
     window_epsilon,
     worst_pair,
 )
@@ -52,6 +57,7 @@ from dphmm.errors import (
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.shapes import enlarge
+from dphmm.noise.bound import least_error
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import (
     KeyedRandomness,
@@ -60,13 +66,16 @@ from dphmm.noise.randomness import (
     SeededRandomness,
 )
 from dphmm.noise.reference import reference_knorm
+from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
 from dphmm.policy.repair import added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
-from dphmm.release.batch import Batch, BatchRelease
+from dphmm.release.answers import BatchRelease
+from dphmm.release.batch import Batch
 from dphmm.release.said import Release
+from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
@@ -101,6 +110,7 @@ __all__ = [
     "History",
     "Journal",
     "KeyedRandomness",
+    "Leakage",
     "Ledger",
     "Limit",
     "LocalRelease",
@@ -111,12 +121,14 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyGraph",
+    "PrivacyLoss",
     "PrivacyStatement",
     "Query",
     "Randomness",
     "Release",
     "Scenario",
     "ScenarioError",
+    "Schedule",
     "SecondOrderModel",
     "Secret",
     "SecureRandomness",
@@ -132,6 +144,7 @@ __all__ = [
     "added_edges",
     "attack",
     "audit_sampler",
+    "best_gamma",
     "compose",
     "constrained_epsilon",
     "counting_query",
@@ -143,17 +156,21 @@ __all__ = [
     "guarantee_against",
     "is_protectable",
     "largest_gains",
+    "least_error",
     "paper_sequence_epsilon",
+    "privacy_loss",
     "privacy_statement",
     "private_identification_rate",
     "private_score",
     "protect",
+    "realised_leakage",
     "realised_odds",
     "reference_knorm",
     "sensitivity_hull",
     "sequence_bracket",
     "sequence_epsilon",
     "suspect_probabilities",
+    "temporal_leakage",
     "unprotected",
     "window_epsilon",
     "worst_pair",

@@ -118,7 +118,7 @@ def run_demo(
 
     say(f"The Tuesday of {people} others, released every {STEP_MINUTES} minutes at epsilon 1")
     answered, rows = _release(scenario, names["trips"], names["ledger"])
-    cells = [[str(cell) for cell in row] for row in answer_rows(scenario, answered)]
+    cells = answer_rows(scenario, answered.answers)
     write_whole(names["released"], csv_text([answer_columns(scenario), *cells]))
 
     say("What the answers are worth, and the report")

@@ -43,7 +43,7 @@ from dphmm.audit.sampler import (
 )
 from dphmm.audit.search import search_events
 from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact
+from dphmm.geometry.exact import Exact, whole
 
 __all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit_sampler"]
 
@@ -113,9 +113,8 @@ class Audit:
 
 def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: float) -> Audit:
     """The audit of what makes fresh samplers."""
-    if draws < LEAST_DRAWS:
-        raise ArgumentError(f"draws must be at least {LEAST_DRAWS}, got {draws!r}")
-    if not 0 < false_alarm < 1:
+    whole(draws, "draws", LEAST_DRAWS)
+    if not isinstance(false_alarm, (int, float)) or not 0 < false_alarm < 1:
         raise ArgumentError(f"false_alarm must lie between 0 and 1, got {false_alarm!r}")
     sampler = make()
     claim = checked(sampler)
@@ -125,7 +124,7 @@ def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: floa
     cells = None
     single = claim.moments == 1
     if claim.body is not None and single:
-        cells = Cells.of(Cones(claim.body), float(claim.epsilon), draws)
+        cells = Cells.of(Cones(claim.body, claim.gamma), float(claim.epsilon), draws)
     pointed = claim.body is None and claim.lattice and claim.log_probability is not None
     laws = len(states) if cells is not None or pointed else 0
     level = false_alarm / 2 / (len(ratios) + len(fines) + laws + 3)
@@ -230,7 +229,7 @@ def _ratio_miss(claim: Checked, event: Event, draws: int, level: float) -> float
         return None
     norm = float(claim.body.lattice_norm(claim.points[event.state] - claim.points[event.other]))
     spent = float(claim.epsilon * OFF)
-    cones = Cones(claim.body)
+    cones = Cones(claim.body, claim.gamma)
     facing = cones.facing(claim.points[event.state] - claim.points[event.other])
     share = float(cones.fan.masses(spent)[facing].sum())
     return ratio_miss(share, share * exp(-spent * norm), draws, level, float(claim.epsilon))

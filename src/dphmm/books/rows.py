@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from dphmm.books.database import Row, Transaction
+from dphmm.books.database import Database, Row, Transaction
 from dphmm.cost.limit import Limit
 from dphmm.cost.totals import Totals
+from dphmm.errors import DataError, StoreError, expect
+from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
 __all__ = [
+    "AnsweredTimes",
     "Person",
     "as_cost",
     "find_answers",
@@ -24,6 +27,7 @@ __all__ = [
     "find_person",
     "find_prices",
     "find_queries",
+    "find_standing",
     "latest_answers",
     "list_answers",
     "write",
@@ -57,6 +61,8 @@ def find_person(
     transaction: Transaction, client: str, name: str, *, lock: bool = False
 ) -> Person | None:
     """The person, if the store knows them; locked until the end of the transaction if asked."""
+    expect(client, str, "client")
+    expect(name, str, "person")
     row = transaction.row(
         "SELECT id, budget, carried, spent, entries, version FROM people "
         "WHERE client = ? AND name = ?" + (transaction.for_update if lock else ""),
@@ -73,6 +79,36 @@ def find_key_in_use(transaction: Transaction) -> KeyInUse | None:
     """The key that the store's noise comes from; None before the first answer."""
     row = transaction.row("SELECT value FROM facts WHERE name = 'key'")
     return None if row is None else KeyInUse(**json.loads(row[0]))
+
+
+def find_standing(
+    transaction: Transaction, person: int, query: str, *, adopted: bool = False
+) -> Standing | None:
+    """Where a line stands, or where it stood when it adopted its present law."""
+    table = "adoptions" if adopted else "standings"
+    row = transaction.row(
+        f"SELECT content FROM {table} WHERE person = ? AND query = ? AND content IS NOT NULL",
+        (person, query),
+    )
+    try:
+        return None if row is None else Standing.from_bytes(bytes(row[0]))
+    except DataError as fault:
+        raise StoreError(f"a standing of the store cannot be used: {fault}") from fault
+
+
+class AnsweredTimes:
+    """The slots of a line that were answered, looked up when somebody asks."""
+
+    def __init__(self, database: Database, person: int, query: str) -> None:
+        self._database, self._person, self._query = database, person, query
+
+    def __contains__(self, time: object) -> bool:
+        with self._database.transaction(write=False) as transaction:
+            row = transaction.row(
+                "SELECT 1 FROM answers WHERE person = ? AND query = ? AND time = ?",
+                (self._person, self._query, time),
+            )
+        return row is not None
 
 
 def find_answers(
@@ -104,8 +140,8 @@ def list_answers(
         (
             person,
             line.query,
-            -(2**62) if after is None else after,
-            2**62 if most is None else most,
+            -(2**62) if after is None else whole(after, "after", None),
+            2**62 if most is None else whole(most, "most"),
         ),
     )
     return [_record(line, row) for row in rows]

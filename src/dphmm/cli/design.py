@@ -6,6 +6,7 @@ import click
 
 from dphmm.cli.common import json_option, print_json
 from dphmm.geometry.exact import as_text
+from dphmm.scenario.checking import covered
 from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.scenario import Scenario
 
@@ -60,6 +61,7 @@ def command(
     click.echo(f'{setting} = "{as_text(found.value)}"')
     click.echo(
         f"gives an error of at most {found.error:.4g} and hides every possible state among "
-        f"at least {found.protection} (itself included)"
+        f"at least {found.protection} (itself included), in steps without a release"
+        f"{covered(scenario)}"
     )
     return 0

@@ -55,16 +55,18 @@ def show_command(book: str, scenario_file: str | None, as_json: bool) -> int:
         for line in held.lines():
             (place,) = held.places([line])
             limit, left = _what_is_left(place, line, terms)
+            standing = place.standing
             people.append(
                 {
                     "client": line.client,
                     "person": line.person,
                     "query": line.query,
                     "slot": place.latest,
+                    "spoke": None if standing is None else standing.spoke,
                     "spent": as_text(place.spent),
                     "limit": limit,
                     "left": left,
-                    "law": None if place.standing is None else place.standing.law.hex(),
+                    "law": None if standing is None else standing.law.hex(),
                 }
             )
         key = held.key()
@@ -74,8 +76,9 @@ def show_command(book: str, scenario_file: str | None, as_json: bool) -> int:
     for row in people:
         who = f"{row['client']}/{row['person']}" if row["client"] else row["person"]
         left = "" if row["limit"] is None else f", {row['left']} left of {row['limit']}"
+        silent = "" if row["spoke"] == row["slot"] else f", last answer at slot {row['spoke']}"
         slot = f"slot {row['slot']:<12}"
-        click.echo(f"{who:<24} {row['query']:<12} {slot} spent {row['spent']}{left}")
+        click.echo(f"{who:<24} {row['query']:<12} {slot} spent {row['spent']}{left}{silent}")
     source = "the operating system's noise" if key is None or key.fingerprint is None else key
     click.echo(f"{len(people)} lines; key: {getattr(source, 'fingerprint', source)}")
     return 0

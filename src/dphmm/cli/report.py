@@ -67,7 +67,7 @@ def command(
             "report": output,
             "private": truth is not None,
             "people": len(tracks),
-            "releases": sum(len(track.releases) for track in tracks),
+            "releases": sum(facts.said for facts in people),
             "spent": {track.person: as_text(track.spent) for track in tracks},
             "statement": shown.statement.text(),
         }
@@ -82,7 +82,7 @@ def command(
                 }
         print_json(answer)
         return 0
-    count = sum(len(track.releases) for track in tracks)
+    count = sum(facts.said for facts in people)
     click.echo(f"{output}: {len(tracks)} people, {count} answers")
     if truth is not None:
         click.echo("It holds a private section: do not publish it.")

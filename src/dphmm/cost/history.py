@@ -98,6 +98,7 @@ class History:
         start: Start | Mask | None = None,
         possible: Sequence[ArrayLike | None] | None = None,
         time: int = 0,
+        gamma: Exact | None = None,
     ) -> History:
         """The history of one query: a hull for each step, None where nothing was released.
 
@@ -109,6 +110,7 @@ class History:
             start: As for the class.
             possible: As for the class.
             time: As for the class.
+            gamma: That of staircase noise; None for K-norm noise.
 
         >>> body = SensitivityHull.from_vertices([[1]])
         >>> model = MarkovModel([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
@@ -137,7 +139,7 @@ class History:
             check_body(hull, query, "hulls")
             key = hull, as_epsilon(share)
             if key not in made:
-                made[key] = Charge(query, *key)
+                made[key] = Charge(query, *key, gamma)
             charges.append((made[key],))
         return cls(model, charges, start=start, possible=possible, time=time)
 
@@ -275,9 +277,11 @@ def _masks(
         before = _frozen(mask)
         path_ends = _frozen(model.successors(path_ends) & mask)
         if not path_ends.any():
-            raise ArgumentError(
-                f"possible must leave a reachable state at every step, got none at step {step}"
-            )
+            if step == 0 or not mask.any():
+                raise ArgumentError(
+                    f"possible must leave a reachable state at every step, got none at step {step}"
+                )
+            path_ends = before  # delta has left out everybody who came this far
         if step == 0:
             path_ends = before
         possible.append(before)

@@ -16,8 +16,8 @@ from math import inf
 from dphmm.cost.budget import Budget
 from dphmm.cost.limit import Limit
 from dphmm.cost.totals import Totals
-from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
+from dphmm.errors import ArgumentError, expect, expect_each
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact, whole
 
 __all__ = ["Entry", "Ledger"]
 
@@ -77,7 +77,7 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
         self._budget = Budget(self.limit, exact(spent, "spent"), before)
         self._guard = threading.RLock()
         self._latest: int | None = max((slot for slot, _, _ in before), default=None)
-        for entry in entries:
+        for entry in expect_each(entries, Entry, "entries"):
             self._append(entry)
 
     @property
@@ -111,10 +111,15 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
 
     @property
     def constrained(self) -> Fraction | float:
-        """The sum over every release for the worst pair of possible states."""
+        """The sum over every release for the worst pair of possible states.
+
+        Infinite if something was spent before the entries, since nothing says what on.
+        """
         total = Totals([Fraction(0)])
         for entry in self._entries:
             total.add(0, entry.constrained)
+        if self.spent > sum(entry.epsilon for entry in self._entries):
+            return inf
         return total.of(0)
 
     def spent_at(self, time: int) -> Fraction:
@@ -167,7 +172,8 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
             time: The slot of the clock.
             query: The name of the question.
         """
-        return (query, time) in self._said
+        expect(query, str, "query")
+        return (query, whole(time, "time", None)) in self._said
 
     def _append(self, entry: Entry) -> None:
         expect(entry, Entry, "entry")

@@ -84,16 +84,16 @@ booleans
     if possible is None:
         return np.ones(n_states, dtype=bool)
     given = as_array(possible, "possible")
-    if given.ndim == 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer)):
+    if given.dtype == np.bool_ and given.shape == (n_states,):
+        mask: Mask = given
+    elif given.ndim == 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer)):
         chosen = state_numbers(given, n_states, "possible")
-        mask: Mask = np.zeros(n_states, dtype=bool)
+        mask = np.zeros(n_states, dtype=bool)
         mask[chosen] = True
         if np.count_nonzero(mask) != chosen.size:
             raise ArgumentError(
                 "possible must name each state once, got one twice; a mask holds booleans"
             )
-    elif given.dtype == np.bool_ and given.shape == (n_states,):
-        mask = given
     else:
         raise ArgumentError(
             f"possible must be a mask over {n_states} states or their numbers, "

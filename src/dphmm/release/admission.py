@@ -2,8 +2,9 @@
 
 The rows of one person that come together are looked at in order of time, whatever order they
 came in. A slot is answered once: the first row for it decides, every other gets that answer
-again. What lies before the latest step is closed. A gap is carried by the belief step by step,
-so it has a longest length. And no limit is ever passed.
+again. Where the schedule is silent nothing is said or spent. What lies before the latest step
+is closed. A gap is carried by the belief step by step, so it has a longest length. And no limit
+is ever passed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from dphmm._types import IntArray
 from dphmm.cost.budget import Budget, Span
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, BudgetError, DphmmError
+from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.release.standing import Standing
 
 __all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal", "refusals"]
@@ -33,6 +36,8 @@ LATEST = 2**53
 class Verdict(IntEnum):
     """What happens to a row."""
 
+    SILENT = -1
+    """The schedule says nothing here: it gets the estimate, at no price."""
     NEW = 0
     """It is answered."""
     REPEATED = 1
@@ -115,6 +120,8 @@ def admit(
     origin: int | None = None,
     law: bytes = b"",
     clock: str = "",
+    schedule: Schedule | None = None,
+    error: Callable[[int], float] | None = None,
 ) -> IntArray:
     """The verdict on each row of one person, in the order in which they came.
 
@@ -127,6 +134,9 @@ def admit(
             before the first row.
         law: The law that new answers would follow.
         clock: How time is cut into slots now; under another clock no slot is the same time.
+        schedule: When to speak; at every slot by default.
+        error: The expected error of the estimate at a slot, if nothing is said until there. Where
+            the schedule asks for it, only one slot can be judged; without it nothing is said.
 
     >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Limit.read(2)).tolist()
     [0, 4, 4, 0]
@@ -143,11 +153,15 @@ def admit(
     own = place.clock if place.standing is None else place.standing.clock
     if own not in (None, clock):
         return np.full(len(times), Verdict.CHANGED)
+    speaking = None if schedule is None else allowed_at(schedule, times)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
-        if limit is None or _is_cheap(place, times, prices, limit, clock):
-            return verdicts
+        if schedule is None or schedule.is_by_clock:
+            said = times if speaking is None else times[speaking]
+            if limit is None or _is_cheap(place, said, prices, limit, clock):
+                return verdicts if speaking is None else speaking - 1
     budget = place.budget(limit, clock, int(times.min()))
+    spoke = None if place.standing is None else place.standing.spoke
     order = np.argsort(times, kind="stable")
     taken: dict[int, int] = {}
     for row in order.tolist():
@@ -155,7 +169,7 @@ def admit(
         price = prices if isinstance(prices, Fraction) else prices[row]
         if time in taken:
             verdict = taken[time]
-            verdicts[row] = Verdict.REPEATED if verdict == Verdict.NEW else verdict
+            verdicts[row] = Verdict.REPEATED if verdict <= Verdict.NEW else verdict
             continue
         verdict = Verdict.NEW
         if time < opens:
@@ -164,10 +178,16 @@ def admit(
             verdict = Verdict.FAR
         elif changed:
             verdict = Verdict.CHANGED
+        elif schedule is not None and not (
+            (speaking is None or speaking[row])
+            and holds(schedule, time, spoke, error and partial(error, time))
+        ):
+            verdict = Verdict.SILENT
+            latest = time
         elif limit is not None and budget.opens(time, price) != time:
             verdict = Verdict.OVER
         else:
-            latest = time
+            latest = spoke = time
             budget.add(time, price)
         verdicts[row] = taken[time] = verdict
     return verdicts
@@ -185,7 +205,7 @@ def _is_cheap(place: Place, times: IntArray, price: Fraction, limit: Limit, cloc
     """Whether rows in order of time are all within the limit."""
     if limit.total is not None and place.spent + len(times) * price > limit.total:
         return False
-    if not limit.windows:
+    if not limit.windows or not len(times):
         return True
     budget = place.budget(limit, clock, int(times[0]))
     budget.add_all(times.tolist(), price)
@@ -230,7 +250,7 @@ def refusals(
                 fault = BudgetError(spent=place.spent, requested=requested, remaining=left)
             full[time] = fault  # the first row of a slot has decided for all of them
             yield row, fault
-        elif verdict != Verdict.REPEATED:
+        elif verdict > Verdict.REPEATED:
             yield row, refusal(verdict)
 
 

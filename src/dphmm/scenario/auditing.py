@@ -22,6 +22,7 @@ from dphmm.audit import (
 )
 from dphmm.audit.sequences import paths_between
 from dphmm.errors import ScenarioError
+from dphmm.geometry.exact import whole
 from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
 
@@ -59,7 +60,7 @@ def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
     """
     if scenario.plan.delta:
         return None
-    pairs, bodies = [], []
+    pairs, noises = [], []
     steps = list(possible_steps(scenario, STREAM_STEPS))
     # A set that lasts is not repeated by `possible_steps`.
     steps += steps[-1:] * (STREAM_STEPS - len(steps))
@@ -71,8 +72,9 @@ def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
         points = scenario.query.points
         norms = step.body.lattice_norms(points[edges[:, 0]] - points[edges[:, 1]])
         pairs.append(edges[int(np.argmax(norms))])
-        bodies.append(step.body)
+        noises.append(step.mechanism(scenario.settings.epsilon))
     paths, linked = paths_between(np.array(pairs))
+    alike = all(noise.body == noises[0].body for noise in noises)
     return lambda: BatchSampler(
         scenario.model,
         scenario.plan,
@@ -82,13 +84,14 @@ def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
         linked,
         (STREAM_STEPS,),
         2,
-        bodies[0] if all(body == bodies[0] for body in bodies) else None,
+        noises[0].body if alike else None,
+        noises[0].gamma if alike else None,
     )
 
 
 def audit_scenario(scenario: Scenario, draws: int | None) -> Audit:
     """See `Scenario.audit`."""
-    size = DRAWS if draws is None else draws
+    size = DRAWS if draws is None else whole(draws, "draws")
     stream = short_stream(scenario)
     subjects = [(sampler_of(subject_of(scenario)), size, "")]
     if stream is not None:

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
-from dphmm.errors import ArgumentError, ScenarioError
+from dphmm.cost.whereabouts import Surroundings
+from dphmm.errors import ArgumentError, ScenarioError, expect_each
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario.settings import Policy
 from dphmm.tables.states import States
 
-__all__ = ["build_policy", "build_start", "category_of"]
+if TYPE_CHECKING:
+    from dphmm.scenario.scenario import Scenario
+
+__all__ = [
+    "build_policy",
+    "build_start",
+    "build_surroundings",
+    "category_of",
+    "check_edges",
+    "read_policy",
+]
+
+EDGES = "edges.csv"
+
+
+def read_policy(policy: PolicyGraph | Policy) -> tuple[PolicyGraph | None, Policy]:
+    """A policy as a graph, if it was given as one, and as rules."""
+    if isinstance(policy, PolicyGraph):
+        return policy, Policy(edges=EDGES)
+    if not isinstance(policy, Policy):
+        raise ScenarioError(
+            f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
+        )
+    return None, policy
 
 
 def build_policy(
@@ -39,6 +63,14 @@ def build_policy(
         linked = [[states.state_of(a), states.state_of(b)] for a, b in edges]
         graph = graph | PolicyGraph(n_states, linked)
     return graph
+
+
+def check_edges(edges: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The pairs of labels that a policy links."""
+    pairs = expect_each(edges, tuple, "edges")
+    if any(len(pair) != 2 for pair in pairs):
+        raise ArgumentError("edges must be pairs of labels, got a longer or shorter one")
+    return tuple(pairs)
 
 
 def category_of(states: States, column: str) -> tuple[Any, ...]:
@@ -74,3 +106,14 @@ def build_start(start: str | Mapping[str, float], states: States, model: Chain) 
         return Belief.from_probabilities(probabilities)
     except ArgumentError as fault:
         raise ScenarioError(f"start: {fault}") from None
+
+
+def build_surroundings(scenario: Scenario) -> Surroundings:
+    """Where states are, and the hours of slots: what statements tell in metres and nights."""
+    clock, columns = scenario.settings.clock, scenario.states.place_columns
+    return Surroundings(
+        scenario.states.values(columns) if columns else None,
+        "m" if scenario.states.plane is not None else "",
+        clock.hour_of if isinstance(clock.step, str) else None,
+        "" if clock.zone else "UTC",
+    )

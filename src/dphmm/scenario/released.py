@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +36,8 @@ class Track:
     slots: list[int] = field(default_factory=list, repr=False)
     """The step of the clock that each time falls in."""
     releases: list[Release] = field(default_factory=list, repr=False)
-    protected: list[Protected] = field(default_factory=list, repr=False)
-    """The public rules of each release: possible set, policy, noise."""
+    protected: list[Protected | None] = field(default_factory=list, repr=False)
+    """The public rules of each release: possible set, policy, noise; None at a silent step."""
 
     @property
     def spent(self) -> Fraction:
@@ -51,7 +52,8 @@ def read_releases(
 ) -> list[Track]:
     """Everybody's track in a file that `dphmm release` wrote, in order of first appearance.
 
-    `watch` passes the rows on, and may show how far the reading is.
+    Somebody about whom nothing was said has none. `watch` passes the rows on, and may show how
+    far the reading is.
     """
     name = Path(path).name
     columns = ("person", "time", *scenario.columns, "epsilon")
@@ -72,14 +74,14 @@ def read_releases(
             tracks[person] = Track(person, stream)
         track = tracks[person]
         try:
-            answer = np.array([float(record[column]) for column in scenario.columns])
-            lattice = scenario.on_lattice(answer)[0]
+            lattice = _lattice(scenario, [record[column] for column in scenario.columns])
             if said.get((person, slot)) == tuple(lattice):
                 continue  # a second row of the same step, which has the same answer
             if slot <= track.stream.time:
                 raise ValueError
             track.stream.skip(slot - track.stream.time - 1)
-            release = track.stream.repeat(lattice, str(record["epsilon"]))
+            price = str(record["epsilon"]) if len(lattice) else None
+            release = track.stream.repeat(lattice, price)
         except (ValueError, TypeError, OverflowError):
             raise DataError(
                 f"{name}:{line}: row must be a release of {scenario.name!r} in order of time"
@@ -88,7 +90,15 @@ def read_releases(
         track.times.append(str(record["time"]).strip())
         track.slots.append(slot)
         track.releases.append(release)
-        track.protected.append(track.stream.said[-1].step)
-    if not tracks:
+        track.protected.append(None if release.silent else track.stream.said[-1].step)
+    answered = [track for track in tracks.values() if track.stream.said]
+    if not answered:
         raise DataError(f"{name}: file must hold at least one release, got none")
-    return list(tracks.values())
+    return answered
+
+
+def _lattice(scenario: Scenario, cells: list[Any]) -> np.ndarray[Any, Any]:
+    """The lattice point of an answer; none where every cell is empty, at a silent step."""
+    if all(cell is None or str(cell).strip() == "" for cell in cells):
+        return np.zeros(0, dtype=np.int64)
+    return scenario.on_lattice(np.array([float(cell) for cell in cells]))[0]

@@ -16,16 +16,19 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
 from dphmm.cost.limit import Limit
-from dphmm.errors import ArgumentError, ScenarioError
-from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
+from dphmm.errors import ArgumentError, ScenarioError, expect
+from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.query import QUERY_NAME, Query
+from dphmm.geometry.states import state_number
 from dphmm.noise.randomness import Randomness
+from dphmm.noise.staircase import as_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
+from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
-from dphmm.scenario.building import build_policy, build_start
+from dphmm.scenario.building import build_policy, build_start, check_edges, read_policy
 from dphmm.scenario.files import load_scenario, save_scenario
 from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["Scenario"]
 
 GIVEN = "given, treated as public"
-EDGES = "edges.csv"
 
 
 class Scenario:
@@ -61,10 +63,12 @@ class Scenario:
             never given.
         mechanism: See `Plan`.
         shape: See `Plan`.
+        gamma: See `Plan`.
         repair: See `Plan`.
         full_rank: See `Plan`.
         delta: See `Plan`.
         clock: How times are cut into steps.
+        when: When to speak; at every step by default.
         source: Where the model came from, in a sentence.
 
     >>> from dphmm import MarkovModel
@@ -92,41 +96,41 @@ class Scenario:
         query: str = QUERY_NAME,
         mechanism: str = "knorm",
         shape: str = "hull",
+        gamma: Exact | None = None,
         repair: str | None = "min_error",
         full_rank: bool = True,
         delta: Exact = 0,
         clock: Clock | None = None,
+        when: Schedule | None = None,
         source: str = GIVEN,
     ) -> None:
-        spacing: Exact = 1 if step is None else step
         if isinstance(states, Query):
-            spacing = states.step if step is None else step
+            step = states.step if step is None else step
             states = states.values
         if not isinstance(states, States):
             states = States.at(states)
             columns = columns or tuple(states.numbers)
-        graph = None
-        if isinstance(policy, PolicyGraph):
-            graph, policy = policy, Policy(edges=EDGES)
-        if not isinstance(policy, Policy):
-            raise ScenarioError(
-                f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
-            )
-        settings = Settings(
+        graph, rules = read_policy(policy)
+        if isinstance(start, int):
+            start = states.labels[state_number(start, len(states), "start")]
+        checked: Any = Settings  # which makes every number exact
+        settings = checked(
             name,
-            as_epsilon(epsilon),
-            limit=None if limit is None else Limit.read(limit),
-            start=states.labels[start] if isinstance(start, int) else start,
-            columns=tuple(columns),
-            step=as_epsilon(spacing, "step"),
+            epsilon,
+            limit=limit,
+            start=start,
+            columns=columns,
+            step=1 if step is None else step,
             query=query,
-            policy=policy,
+            policy=rules,
             mechanism=mechanism,
             shape=shape,
+            gamma=as_gamma(gamma, mechanism),
             repair=repair,
             full_rank=full_rank,
-            delta=exact(delta, "delta"),
-            clock=clock or Clock(),
+            delta=delta,
+            clock=Clock() if clock is None else clock,
+            when=when,
         )
         self._build(settings, states, model, source, (), graph)
 
@@ -161,8 +165,10 @@ class Scenario:
         edges: tuple[tuple[str, str], ...],
         graph: PolicyGraph | None,
     ) -> None:
-        if not isinstance(model, Chain):
-            raise ScenarioError(f"model must be a chain, got {type(model).__name__}")
+        expect(settings, Settings, "settings")
+        expect(states, States, "states")
+        expect(source, str, "source")
+        expect(model, Chain, "model")
         if model.n_states != len(states):
             raise ScenarioError(
                 f"{settings.model}: model must have the {len(states)} states of "
@@ -177,7 +183,7 @@ class Scenario:
             raise ScenarioError(f"policy must have {len(states)} states, got {graph.n_states}")
         self._graph = graph
         """The policy as a graph, if it was given as one and not as rules."""
-        self._edges = edges
+        self._edges = check_edges(edges)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -193,9 +199,8 @@ class Scenario:
             changes: Fields of `Settings` and their new values.
         """
         settings = replace(self.settings, **changes)
-        graph = None if "policy" in changes else self._graph
-        other = Scenario.__new__(Scenario)
-        other._build(settings, self.states, self.model, self.source, self._edges, graph)
+        other = self.from_settings(settings, self.states, self.model, self.source, self._edges)
+        other._graph = None if "policy" in changes else self._graph
         return other
 
     @classmethod
@@ -225,6 +230,7 @@ class Scenario:
             "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
             "epsilon": as_text(self.settings.epsilon),
             "limit": self.settings.limit or "none",
+            "speaks": self.settings.when or "every step",
             "model": f"{self.model}: {self.source}",
         }
         rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
@@ -265,16 +271,9 @@ class Scenario:
     @cached_property
     def plan(self) -> Plan:
         """What protects each possible set; shared by every stream of the scenario."""
-        settings: Any = self.settings
-        return Plan(
-            self.policy,
-            self.query,
-            mechanism=settings.mechanism,
-            shape=settings.shape,
-            repair=settings.repair,
-            full_rank=settings.full_rank,
-            delta=settings.delta,
-        )
+        chosen = ("mechanism", "shape", "gamma", "repair", "full_rank", "delta")
+        settings: Any = {name: getattr(self.settings, name) for name in chosen}
+        return Plan(self.policy, self.query, **settings)
 
     @cached_property
     def start(self) -> Belief:
@@ -287,9 +286,7 @@ class Scenario:
         Args:
             place: A label, or finite coordinates, which belong to the nearest state.
         """
-        if isinstance(place, str):
-            return self.states.state_of(place)
-        return int(self.states.nearest(place)[0])
+        return self.states.state_of(place)
 
     @cached_property
     def terms(self) -> Terms:
@@ -303,6 +300,7 @@ class Scenario:
             limit=settings.limit and settings.limit.in_steps(settings.clock.law),
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            schedule=settings.schedule,
             time_of=settings.clock.time_of,
         )
 
@@ -397,4 +395,6 @@ class Scenario:
             places: A row an answer, as people read it.
         """
         steps = np.rint(self.states.in_metres(self.columns, places) / float(self.settings.step))
+        if not np.isfinite(steps).all():
+            raise ArgumentError("places must be finite numbers")
         return np.array([[int(number) for number in row] for row in steps])

@@ -46,6 +46,7 @@ class ScenarioSummary(Body):
     dimension: int
     epsilon: str
     limit: str | None
+    speaks: str = Field(description="At which steps something is said.")
 
 
 class NewStream(Body):
@@ -85,8 +86,9 @@ class Released(Body):
 
     time: Time = Field(description="When its slot begins.")
     slot: int = Field(description="The step of the scenario's clock.")
-    answer: list[float]
-    lattice: list[int]
+    silent: bool = Field(description="The schedule says nothing here: only the estimate is there.")
+    answer: list[float] | None
+    lattice: list[int] | None
     estimate: list[float]
     epsilon: str
     statement: str
@@ -108,19 +110,35 @@ class Track(Body):
     track: list[list[float]]
 
 
-class Statement(Body):
+class PathCosts(Body):
+    """What answers cost between two paths, under a condition; `inf` without limit."""
+
+    condition: str | None = Field(description="For whom it holds; null for everybody.")
+    event: str | None
+    window: str | None
+    sequence: str | None = Field(description="An upper bound where the value is not known.")
+
+
+class Statement(PathCosts):
     """What all answers to one question cost."""
 
+    since: int | None = Field(
+        description="The slot where this scenario was adopted; what was said until then, under "
+        "another, has been spent and is not in here."
+    )
     releases: int
     spent: str
+    before: str = Field(description="What was spent before, which no other number counts.")
     text: str
     linked: str | None
     worst_pair: str | None
-    event: str | None
-    window: str | None
-    sequence: str | None
+    width: int = Field(description="The steps of the window.")
     windows: dict[str, str] = Field(
         description="The most that any window of the limit held, by its length."
+    )
+    adaptive: bool = Field(description="Whether earlier answers shaped the noise of later ones.")
+    own: PathCosts | None = Field(
+        description="The same for people who make only the model's own moves, if others may."
     )
 
 

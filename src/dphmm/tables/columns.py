@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dphmm.errors import DataError
+from dphmm.errors import DataError, expect
 
 __all__ = ["ALIASES", "match_columns"]
 
@@ -27,6 +27,7 @@ def match_columns(
     >>> match_columns("a.csv:1", ["User_ID", "lat"], ["person", "time", "latitude"], None)
     {'person': 'User_ID', 'latitude': 'lat'}
     """
+    expect(columns or {}, Mapping, "columns")
     names = list(header)
     lowered = {name.strip().lower(): name for name in reversed(names)}
     found = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 from dphmm.errors import ArgumentError, require
 
-__all__ = ["as_polars", "is_table", "like"]
+__all__ = ["as_polars", "is_table", "like", "not_trips"]
 
 
 def is_table(source: object) -> bool:
@@ -24,10 +24,14 @@ def as_polars(table: Any) -> Any:
     try:
         return polars.DataFrame(table)
     except (TypeError, ValueError, polars.exceptions.PolarsError):
-        raise ArgumentError(
-            "trips must be a file or a table of Polars, pandas or Arrow, "
-            f"got {type(table).__name__}"
-        ) from None
+        raise not_trips(table) from None
+
+
+def not_trips(given: object) -> ArgumentError:
+    """What to say of something that is neither a file nor a table."""
+    return ArgumentError(
+        f"trips must be a file or a table of Polars, pandas or Arrow, got {type(given).__name__}"
+    )
 
 
 def like(table: Any, given: Any) -> Any:
