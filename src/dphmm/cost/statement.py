@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context
 from fractions import Fraction
 from html import escape
 from math import inf
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
+from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
+from dphmm.cost.limit import Limit
 from dphmm.cost.sequences import (
     event_epsilon,
     is_within_reach,
@@ -24,32 +26,19 @@ from dphmm.cost.sequences import (
     window_epsilon,
     worst_losses,
 )
+from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, as_text, exact, round_up
-from dphmm.policy.plan import Protected
+from dphmm.geometry.exact import Exact, exact
+
+if TYPE_CHECKING:
+    from dphmm.cost.tells import Tells
 
 __all__ = [
-    "CONDITION",
-    "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
-    "conditions",
     "privacy_statement",
     "realised_odds",
-    "release_statement",
-    "show_factor",
-    "show_number",
-    "show_odds",
 ]
-
-CONDITION = "for people who move as the model says is possible from its start"
-"""What every sentence says that rests on a zero which somebody stated."""
-
-OWN_MOVES = "people who make only the model's own moves, from its start"
-"""Whom a value holds for that takes the zeros of a learned model for facts."""
-
-LARGEST_FACTOR = 14.0
-"""Above this loss a factor is over a million and is no longer written out."""
 
 
 def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
@@ -90,55 +79,6 @@ def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
         raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
-def release_statement(
-    step: Protected, epsilon: Fraction, *, delta: Exact = 0, stated_zeros: bool = False
-) -> str:
-    """What a release at one step does and does not hide, in a sentence or two.
-
-    Args:
-        step: What was possible, and the noise that followed.
-        epsilon: The price of the release.
-        delta: That of the plan.
-        stated_zeros: Whether some states are impossible because somebody said so, so that the
-            sentence has a condition.
-    """
-    about = (epsilon, delta, stated_zeros)
-    text = step.sentences.get(about)
-    if text is None:
-        text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
-    return text
-
-
-def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
-    rests = stated_zeros and not step.possible.all()
-    if step.is_lone:
-        one = f"possible {CONDITION}" if rests else "possible"
-        one = f"in {_location_set(delta)}" if delta else one
-        return f"Only one state is {one}, so the answer is public; nothing was drawn."
-    text = (
-        f"Odds between two linked states change by at most a factor "
-        f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
-    )
-    if step.worst_norm == inf:
-        text += " Some possible states are told apart with certainty."
-    return text
-
-
-def conditions(*, stated_zeros: bool, delta: Exact) -> str:
-    """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
-
-    Args:
-        stated_zeros: Whether it rests on a zero that somebody stated.
-        delta: That of the plan.
-    """
-    only = f", {CONDITION}" if stated_zeros else ""
-    return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
-
-
-def _location_set(delta: Exact) -> str:
-    return f"the {as_text(1 - exact(delta))} location set"
-
-
 @dataclass(frozen=True)
 class PathCosts:
     """What a history costs between two paths."""
@@ -158,6 +98,17 @@ class PathCosts:
         return cls(
             event_epsilon(history), window_epsilon(history, width), sequence_epsilon(history)
         )
+
+
+def plain_costs(
+    costs: PathCosts | PrivacyStatement, condition: str | None
+) -> dict[str, str | None]:
+    """The costs between two paths as texts for programs, and for whom they hold."""
+    sequence = costs.sequence
+    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
+    values = {"event": costs.event, "window": costs.window, "sequence": upper}
+    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    return {"condition": condition, **texts}
 
 
 @dataclass(frozen=True)
@@ -192,6 +143,12 @@ class PrivacyStatement:
     """The costs between two paths of the model's own moves, if other paths are possible too."""
     before: Fraction = Fraction(0)
     """What was spent before these releases, which no other value counts."""
+    windows: tuple[tuple[str, Fraction], ...] = ()
+    """How long each window of the limit is, and the most that any of that length cost."""
+    staircase: bool = False
+    """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
+    tells: Tells | None = None
+    """What they tell together of linked paths, of moments and of places, if that was asked."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -203,6 +160,8 @@ class PrivacyStatement:
             f"Any two possible states: one step moves the odds between them "
             f"{show_factor(self.worst_pair)}{only}.",
         ]
+        if self.staircase:
+            lines.append(NEARER)
         if self.event is None or self.window is None:
             lines.append(
                 f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
@@ -221,13 +180,13 @@ class PrivacyStatement:
         )
         if self.own is not None:
             lines.append(self._own_moves(self.own))
-        if self.realised is None:
-            lines.append("What these answers really told was not computed.")
-        else:
+        if self.realised is not None:
             lines.append(
                 f"What these answers really told somebody who knew only the model: the odds of no "
                 f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
             )
+        if self.tells is not None:
+            lines += self.tells.lines(self.stated_zeros)
         if self.adaptive:
             lines.append(
                 "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
@@ -235,6 +194,33 @@ class PrivacyStatement:
                 "that delta left out are not covered."
             )
         return "\n".join(lines)
+
+    @property
+    def prices(self) -> str:
+        """The epsilon at an instant, within any window of the limit, and in all, in words."""
+        whole = show_number(self.spent) + (" since then" if self.before else " in all")
+        if not self.windows:
+            return whole
+        within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
+        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: exact fractions as texts, `inf` without limit."""
+        own = self.own
+        return {
+            "releases": self.releases,
+            "spent": str(self.spent),
+            "before": str(self.before),
+            "text": self.text(),
+            "linked": str(self.linked),
+            "worst_pair": str(self.worst_pair),
+            "width": self.width,
+            "windows": {length: str(most) for length, most in self.windows},
+            "adaptive": self.adaptive,
+            **plain_costs(self, CONDITION if self.stated_zeros else None),
+            "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+            "tells": None if self.tells is None else self.tells.plain(),
+        }
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
@@ -267,7 +253,8 @@ def privacy_statement(
     prior: ArrayLike | None = None,
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
-    before: Fraction = Fraction(0),
+    before: Exact = 0,
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
@@ -280,6 +267,7 @@ def privacy_statement(
             whether some release could single out a part of the possible states, which is the
             other way in which answers shape later hulls.
         before: What was spent before the history began.
+        limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -317,8 +305,17 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
-        before=before,
+        before=exact(before, "before"),
+        windows=_windows(steps, limit),
+        staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
+
+
+def _windows(steps: list[Fraction], limit: Limit | None) -> tuple[tuple[str, Fraction], ...]:
+    budget = Budget(limit)
+    for step, price in enumerate(steps):
+        budget.add(step, price)
+    return tuple((window.length, budget.most(window.width)) for window in budget.windows)
 
 
 def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
@@ -332,26 +329,5 @@ def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
     return f"{show_factor(value)}{bound}"
 
 
-def show_number(value: Loss) -> str:
-    """A loss in at most four digits, never less than it is."""
-    return "infinite" if value == inf else f"{float(round_up(value, 4)):.4g}"
-
-
-def show_odds(loss: Loss) -> str:
-    """What even odds become at most by a finite loss: e^loss, never less than it is."""
-    if loss > LARGEST_FACTOR:
-        return f"e^{show_number(loss)}"
-    return f"{float(round_up(Context(prec=30).exp(round_up(loss, 30)), 3)):.3g}"
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def show_factor(loss: Loss) -> str:
-    """By how much a loss moves odds, in words."""
-    if loss == inf:
-        return "without limit (epsilon infinite: some releases tell them apart for certain)"
-    if loss > LARGEST_FACTOR:
-        return f"by at most {show_odds(loss)} (epsilon {show_number(loss)}: no useful limit)"
-    return f"by at most ×{show_odds(loss)} (epsilon {show_number(loss)})"

@@ -12,9 +12,7 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
-from dphmm.cost import Bracket, PrivacyStatement
-from dphmm.cost.ledger import Ledger
-from dphmm.cost.statement import CONDITION, OWN_MOVES, PathCosts
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
@@ -78,7 +76,8 @@ class Handlers:
     def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
-        budget = None if body.budget is None else _bounded(body.budget, "budget")
+        clock = scenario.settings.clock.law
+        budget = None if body.budget is None else _limit(body.budget, clock)
         self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
@@ -138,15 +137,22 @@ class Handlers:
         """What everything said to the scenario's question costs."""
         stream = self._stream(self._find(client, digest), client, person)
         since, _ = stream._said_from
-        return _costs(stream.statement(), None if since == stream.began else since)
+        facts = stream.statement().plain()
+        if since == stream.began:
+            return {**facts, "since": None}
+        text = f"After slot {since}, where this scenario was adopted:\n{facts['text']}"
+        return {**facts, "since": since, "text": text}
 
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
         ledger = self._store.ledger(person, client=client)
+        budget = ledger.limit
+        known = budget is not None and not any(window.timed for window in budget.windows)
         return {
             "person": person,
             "spent": str(ledger.spent),
-            "budget": None if ledger.limit is None else str(ledger.limit),
+            "budget": None if budget is None else str(budget),
+            "remaining": str(ledger.remaining) if known else None,
             "entries": [
                 {
                     "slot": entry.time,
@@ -179,7 +185,8 @@ class Handlers:
             warnings.simplefilter("ignore")  # a coarse lattice is the scenario's own choice
             scenario = unpack(text)
             # The first hull and the compiled code take seconds: not while others wait.
-            scenario.stream("nobody", ledger=Ledger()).release(0)
+            terms = scenario.terms
+            terms.stream(terms.begin("", "nobody", 1)).release(0)
         with self._guard:
             # Another thread may have been faster: all should share one plan and what it has met.
             return self._ready.setdefault((client, digest), scenario)
@@ -217,6 +224,16 @@ def _bounded(given: Exact, argument: str) -> Fraction:
     return price
 
 
+def _limit(given: Exact, clock: str) -> Limit:
+    """A limit whose amounts stay small and whose windows are whole steps of a clock."""
+    limit = Limit.read(given, "budget")
+    totals = [] if limit.total is None else [limit.total]
+    for amount in (*totals, *(window.amount for window in limit.windows)):
+        _bounded(amount, "budget")
+    limit.in_steps(clock, "budget")
+    return limit
+
+
 def _state(scenario: Scenario, given: int | str | list[float | int]) -> int:
     """The true state's number. The one who sent a wrong one learns that, and nobody else."""
     try:
@@ -238,48 +255,22 @@ def _summary(digest: str, scenario: Scenario) -> Json:
         "dimension": scenario.query.dimension,
         "epsilon": str(settings.epsilon),
         "limit": None if settings.limit is None else str(settings.limit),
+        "speaks": str(settings.when or "every step"),
     }
 
 
 def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
-    """An answer as the client reads it."""
-    places = scenario.in_places([release.answer, release.estimate]).tolist()
+    """An answer as the client reads it; null where nothing was said."""
+    said = [release.estimate] if release.silent else [release.estimate, release.answer]
+    estimate, *answer = scenario.in_places(said).tolist()
     return {
         "time": scenario.settings.clock.time_of(release.time),
         "slot": release.time,
-        "answer": places[0],
-        "lattice": [int(number) for number in release.lattice],
-        "estimate": places[1],
+        "silent": release.silent,
+        "answer": answer[0] if answer else None,
+        "lattice": [int(number) for number in release.lattice] if answer else None,
+        "estimate": estimate,
         "epsilon": str(release.epsilon),
         "statement": release.statement,
         "repeated": repeated,
     }
-
-
-def _costs(statement: PrivacyStatement, since: int | None) -> Json:
-    text = statement.text()
-    if since is not None:
-        text = f"After slot {since}, where this scenario was adopted:\n{text}"
-    own = statement.own
-    return {
-        "releases": statement.releases,
-        "spent": str(statement.spent),
-        "before": str(statement.before),
-        "since": since,
-        "text": text,
-        "linked": str(statement.linked),
-        "worst_pair": str(statement.worst_pair),
-        "width": statement.width,
-        "adaptive": statement.adaptive,
-        **_between_paths(statement, CONDITION if statement.stated_zeros else None),
-        "own": None if own is None else _between_paths(own, f"for {OWN_MOVES}"),
-    }
-
-
-def _between_paths(costs: PrivacyStatement | PathCosts, condition: str | None) -> Json:
-    """The costs between two paths, and for whom they hold."""
-    sequence = costs.sequence
-    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
-    values = {"event": costs.event, "window": costs.window, "sequence": upper}
-    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
-    return {"condition": condition, **texts}
