@@ -511,7 +511,7 @@ def test_a_tombstone_of_an_older_store_counts_in_every_window(tmp_path: Path) ->
         store.erase("ann")
         with store.database.transaction() as transaction:
             transaction.rows("ALTER TABLE tombstones DROP COLUMN clocks")
-            transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
+            transaction.rows("UPDATE facts SET value = '4' WHERE name = 'version'")
     with closing(Store.open(url)) as store:
         later = [(1000, Fraction(1))]
         for limit, verdict in (("1 per 3 steps", Verdict.OVER), ("2 per 3 steps", 0), ("2", 0)):
