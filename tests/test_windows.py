@@ -30,6 +30,7 @@ from dphmm import (
     MemoryBook,
     PolicyGraph,
     Scenario,
+    Schedule,
     Standing,
     Store,
     Stream,
@@ -213,8 +214,10 @@ def test_a_row_before_another_questions_answers_is_held_against_them() -> None:
 # Standings alone, as Spark has them
 
 
-def folder_run(book: FolderBook, limit: Limit, rows: Sequence[Row]) -> list[int]:
-    asked = ask(TOWN.replace(limit=limit), "place", rows)
+def folder_run(
+    book: FolderBook, limit: Limit, rows: Sequence[Row], when: Schedule | None = None
+) -> list[int]:
+    asked = ask(TOWN.replace(limit=limit, when=when), "place", rows)
     (answered,) = engine.release(book, [asked], KEYED)
     book.people = {
         name: Person(person.to_bytes(), person.spent) for name, person in book.people.items()
@@ -222,15 +225,20 @@ def folder_run(book: FolderBook, limit: Limit, rows: Sequence[Row]) -> list[int]
     return answered.verdicts.tolist()
 
 
-@given(asks=st.lists(ROWS, min_size=3, max_size=8), limit=limits(windows=1))
-def test_a_standing_remembers_what_its_windows_need(asks: list[list[Row]], limit: Limit) -> None:
+@given(
+    asks=st.lists(ROWS, min_size=3, max_size=8), limit=limits(windows=1),
+    when=st.sampled_from([None, None, Schedule(every=2), Schedule(apart=2)]),
+)  # fmt: skip
+def test_a_standing_remembers_what_its_windows_need(
+    asks: list[list[Row]], limit: Limit, when: Schedule | None
+) -> None:
     """Each ask is a run of its own, which knows nothing but the bytes of the standing."""
     book, plain = FolderBook(), Plain()
     for number, some in enumerate(asks):
         # Short runs that go on in time, so that a window reaches over several.
         rows = [(2 * number + slot % 5, price) for slot, price in some]
-        expected, _ = plain.judge("place", rows, limit)
-        found = folder_run(book, limit, rows)
+        expected, _ = plain.judge("place", rows, limit, when=when)
+        found = folder_run(book, limit, rows, when)
         # A folder knows the last answered slot only; earlier ones are late there.
         late = {Verdict.REPEATED: Verdict.LATE}
         assert [late.get(v, v) for v in found] == [late.get(v, v) for v in expected]  # type: ignore[call-overload]
@@ -511,7 +519,7 @@ def test_a_tombstone_of_an_older_store_counts_in_every_window(tmp_path: Path) ->
         store.erase("ann")
         with store.database.transaction() as transaction:
             transaction.rows("ALTER TABLE tombstones DROP COLUMN clocks")
-            transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
+            transaction.rows("UPDATE facts SET value = '4' WHERE name = 'version'")
     with closing(Store.open(url)) as store:
         later = [(1000, Fraction(1))]
         for limit, verdict in (("1 per 3 steps", Verdict.OVER), ("2 per 3 steps", 0), ("2", 0)):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from dphmm import Limit
+from dphmm import Limit, Schedule
 from dphmm.cost.limit import Window
 from dphmm.release.admission import Verdict
 
@@ -63,9 +63,14 @@ class Plain:
     def __init__(self) -> None:
         self.paid: Paid = []
         self.answered: dict[str, set[int]] = {}
+        self.spoke: dict[str, int] = {}
 
     def judge(
-        self, query: str, rows: Sequence[Row], *allowed: Limit | None
+        self,
+        query: str,
+        rows: Sequence[Row],
+        *allowed: Limit | None,
+        when: Schedule | None = None,
     ) -> tuple[list[int], list[int]]:
         """The verdict on each row, and which rows are answered, in order of time."""
         answered = self.answered.setdefault(query, set())
@@ -77,15 +82,19 @@ class Plain:
             slot, price = rows[number]
             if slot in decided:
                 before = decided[slot]
-                verdicts[number] = Verdict.REPEATED if before == Verdict.NEW else before
+                verdicts[number] = Verdict.REPEATED if before <= Verdict.NEW else before
                 continue
             verdict = Verdict.NEW
             if slot <= latest:
                 verdict = Verdict.REPEATED if slot in answered else Verdict.LATE
+            elif when is not None and not when.speaks(slot, self.spoke.get(query)):
+                verdict = Verdict.SILENT
+                latest = slot
+                answered.add(slot)
             elif not all(allows(self.paid, limit, slot, price) for limit in allowed):
                 verdict = Verdict.OVER
             else:
-                latest = slot
+                latest = self.spoke[query] = slot
                 self.paid.append((slot, price))
                 new.append(number)
             verdicts[number] = decided[slot] = verdict

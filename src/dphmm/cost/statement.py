@@ -198,7 +198,7 @@ class PrivacyStatement:
     @property
     def prices(self) -> str:
         """The epsilon at an instant, within any window of the limit, and in all, in words."""
-        whole = show_number(self.spent) + (" since then" if self.before else " in all")
+        whole = show_number(self.spent) + ("" if self.before else " in all")
         if not self.windows:
             return whole
         within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
@@ -227,9 +227,9 @@ class PrivacyStatement:
         return f"<ul>{lines}</ul>"
 
     def _total(self) -> str:
-        total = f"{_count(self.releases, 'release')}, epsilon {show_number(self.spent)}"
+        total = f"{_count(self.releases, 'release')}, epsilon {self.prices}"
         if not self.before:
-            return f"{total} in all."
+            return f"{total}."
         spent = show_number(self.before)
         return f"{total}; epsilon {spent} was spent before, which nothing here counts."
 
