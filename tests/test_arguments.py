@@ -196,6 +196,20 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "Scenario": {"states": QUERY, "query": "state", "start": "0"},
     "Scenario.from_settings": {"states": TOWN.states, "edges": [("0", "1")]},
     "Scenario.load": {"path": "town.toml"},
+    "Charge.loss": {"norm": 2},
+    "Limit.read": {"limit": "2 per 3 steps"},
+    "PrivacyLoss.delta": {"epsilon": 0.5},
+    "PrivacyLoss.epsilon": {"delta": 0.1},
+    "Schedule.most_in": {"steps": 3},
+    "SensitivityHull.lattice_layers": {"vectors": [[1, 2]], "gamma": Fraction(1, 2)},
+    "Standing.remember": {"pairs": [(1, Fraction(1))], "width": 2},
+    "best_gamma": {"rank": 2, "epsilon": 1},
+    "privacy_loss": {"mechanism": NOISE},
+    "realised_leakage": {"prior": [Belief.uniform(6)], "posterior": [Belief.uniform(6)]},
+    "whereabouts": {
+        **{"beliefs": [[0.5, 0.5]], "prior": [[0.5, 0.5]], "places": [[0.0], [1.0]]},
+        **{"hours": [1.0], "heard": [None], "unit": "m", "zone": ""},
+    },
     "Scenario.release": {"columns": {"person": "who"}, "trips": "trips.csv"},
     "Scenario.replace": vars(TOWN.settings),
     "Scenario.save": {"path": "saved.toml"},
@@ -252,12 +266,14 @@ MAKE: dict[type, Callable[[], Any]] = {
     History: lambda: HISTORY,
     Journal: lambda: Journal(f"{next(NUMBERED)}.ledger"),
     Ledger: Ledger,
+    dphmm.Limit: lambda: dphmm.Limit.read("2 per 3 steps"),
     LocalRelease: lambda: LocalRelease.local(QUERY, POLICY, 1, [1, 2]),
     MarkovModel: lambda: MODEL,
     Mechanism: lambda: NOISE,
     MemoryBook: MemoryBook,
     Plan: lambda: PLAN,
     PolicyGraph: lambda: POLICY,
+    dphmm.PrivacyLoss: lambda: dphmm.privacy_loss(NOISE, POLICY),
     Query: lambda: QUERY,
     Scenario: lambda: TOWN,
     Schedule: lambda: Schedule(every=2, apart=3, error=2),
@@ -271,8 +287,9 @@ MAKE: dict[type, Callable[[], Any]] = {
 }
 
 READ_ONLY = (
-    *(dphmm.BatchRelease, Belief, dphmm.Check, Entry, dphmm.PrivacyStatement, dphmm.Release),
-    *(SensitivityHull, dphmm.Standing, Store),
+    *(dphmm.BatchRelease, Belief, dphmm.Check, Entry, dphmm.Leakage, dphmm.PrivacyLoss),
+    *(dphmm.PrivacyStatement, dphmm.Release, SensitivityHull, dphmm.Standing, Store),
+    dphmm.Whereabouts,
 )
 """Made by the library; what they are made of has been checked."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, ObjectArray
-from dphmm.geometry.exact import Exact, as_epsilon, as_text
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
@@ -61,7 +61,8 @@ class Charge:
         Args:
             norm: The norm of the difference of their answers.
         """
-        return largest_loss(norm, self.epsilon, self.gamma is not None)
+        apart = norm if norm == inf else exact(norm, "norm")  # type: ignore[arg-type]
+        return largest_loss(apart, self.epsilon, self.gamma is not None)
 
     @property
     def denominator(self) -> int:

@@ -22,7 +22,7 @@ from dphmm.cost.history import History
 from dphmm.cost.moments import Moments
 from dphmm.cost.sequences import worst_losses
 from dphmm.cost.small_chains import small_losses
-from dphmm.errors import ArgumentError, TooLargeError, expect
+from dphmm.errors import ArgumentError, TooLargeError, expect, expect_each
 from dphmm.geometry.exact import whole
 from dphmm.policy.graph import PolicyGraph
 
@@ -149,6 +149,8 @@ def realised_leakage(
     1.386
     """
     expect(policy, PolicyGraph, "policy")
+    prior = expect_each(prior, Belief, "prior")
+    posterior = expect_each(posterior, Belief, "posterior")
     if len(prior) != len(posterior):
         raise ArgumentError(
             f"posterior must have a belief for each of {len(prior)} times, got {len(posterior)}"
@@ -156,7 +158,6 @@ def realised_leakage(
     worst = 0.0
     for before, after in zip(prior, posterior, strict=True):
         for belief in (before, after):
-            expect(belief, Belief, "prior" if belief is before else "posterior")
             if belief.n_states != policy.n_states:
                 raise ArgumentError(
                     f"beliefs must have {policy.n_states} states, got {belief.n_states}"

@@ -73,7 +73,10 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
             self.limit = self.limit.in_steps()
         self._entries: list[Entry] = []
         self._said: set[tuple[str, int]] = set()
-        before = [(slot, slot, price) for slot, price in recent]
+        try:
+            before = [(whole(slot, "recent", None), slot, exact(p, "recent")) for slot, p in recent]
+        except (TypeError, ValueError):
+            raise ArgumentError("recent must be pairs of a slot and a price") from None
         self._budget = Budget(self.limit, exact(spent, "spent"), before)
         self._guard = threading.RLock()
         self._latest: int | None = max((slot for slot, _, _ in before), default=None)

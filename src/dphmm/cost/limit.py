@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dphmm.errors import ArgumentError, expect
+from dphmm.errors import ArgumentError, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
 
 __all__ = ["Limit", "Window", "spread"]
@@ -79,8 +79,7 @@ class Limit:
     def __post_init__(self) -> None:
         if self.total is not None:
             object.__setattr__(self, "total", as_epsilon(self.total, "total"))
-        for window in self.windows:
-            expect(window, Window, "windows")
+        expect_each(self.windows, Window, "windows")
         ordered = sorted(self.windows, key=lambda window: (window.timed, window.width))
         object.__setattr__(self, "windows", tuple(ordered))
 
@@ -92,6 +91,7 @@ class Limit:
             limit: A number, a text as above, or a limit.
             argument: What a message calls it.
         """
+        expect(argument, str, "argument")
         if isinstance(limit, Limit):
             if limit == cls():
                 raise ArgumentError(f"{argument} must have a total or a window, got neither")
@@ -121,6 +121,8 @@ class Limit:
             clock: How long a step is, as a clock's `law` says it: "300 s", or no duration.
             argument: What a message calls it.
         """
+        expect(clock, str, "clock")
+        expect(argument, str, "argument")
         if not any(window.timed for window in self.windows):
             return self
         size = _step(clock)[1] if clock.endswith("s") else None

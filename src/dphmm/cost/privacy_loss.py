@@ -130,6 +130,7 @@ class PrivacyLoss:
         Args:
             epsilon: What may be told.
         """
+        epsilon = float(exact(epsilon, "epsilon"))
         above = self._losses > epsilon
         rest = -np.expm1(epsilon - self._losses[above])
         told = float(self.masses[above] @ rest) * (1 + self.rounding) * (1 + 1e-12)

@@ -29,6 +29,7 @@ from dphmm.cost.sequences import (
 from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.states import as_floats
 
 if TYPE_CHECKING:
     from dphmm.cost.tells import Tells
@@ -57,7 +58,7 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
     >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
     [4.0, 0.25, 1.0]
     """
-    before, after = _floats(prior, "prior"), _floats(posterior, "posterior")
+    before, after = as_floats(prior, "prior"), as_floats(posterior, "posterior")
     if before.shape != after.shape or not before.ndim:
         raise ArgumentError(
             f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
@@ -70,13 +71,6 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (after / (1 - after)) * ((1 - before) / before)
     return np.where(before == after, 1.0, ratio)
-
-
-def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
-    try:
-        return np.asarray(probabilities, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
 @dataclass(frozen=True)
@@ -279,6 +273,8 @@ def privacy_statement(
     3 releases, epsilon 3 in all.
     Two states that the policy links: one step moves the odds between them by at most ×2.72 ...
     """
+    if limit is not None:
+        expect(limit, Limit, "limit")
     expect(history, History, "history")
     if (prior is None) != (posterior is None):
         raise ArgumentError("prior and posterior must be given together, got one of them")

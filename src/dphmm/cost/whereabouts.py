@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.states import as_floats
 
 __all__ = ["Surroundings", "Whereabouts", "whereabouts"]
 
@@ -125,7 +126,14 @@ def whereabouts(
     >>> told.radii, told.before
     ((('', 50.0),), 50.0)
     """
-    after, before = np.atleast_2d(beliefs).astype(float), np.atleast_2d(prior).astype(float)
+    after, before = as_floats(beliefs, "beliefs"), as_floats(prior, "prior")
+    if after.ndim != 2 or not after.size:
+        raise ArgumentError(f"beliefs must have a row for each step, got shape {after.shape}")
+    for name, text in (("unit", unit), ("zone", zone)):
+        expect(text, str, name)
+    expect(heard, Sequence, "heard")
+    if hours is not None:
+        expect(hours, Sequence, "hours")
     if after.shape != before.shape:
         raise ArgumentError(
             f"beliefs must have the shape of prior, got {after.shape} and {before.shape}"
@@ -133,10 +141,10 @@ def whereabouts(
     guesses = float(after.max(axis=1).mean()), float(before.max(axis=1).mean())
     if places is None:
         return Whereabouts((), 0.0, None, *guesses, unit, zone, has_places=False)
-    points = np.asarray(places, dtype=float)
-    if len(points) != after.shape[1]:
+    points = as_floats(places, "places")
+    if points.ndim != 2 or len(points) != after.shape[1]:
         raise ArgumentError(
-            f"places must have a row for each of {after.shape[1]} states, got {len(points)}"
+            f"places must have a row for each of {after.shape[1]} states, got shape {points.shape}"
         )
     parts = _parts(hours, len(after))
     radii = tuple((when, _radius(after[steps], points)) for when, steps in parts)

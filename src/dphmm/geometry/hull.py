@@ -236,7 +236,10 @@ class SensitivityHull:
             gamma: Where layer 0 ends, at least 0 and below 1.
         """
         inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
-        free, offsets = self.free_heights(gamma), self.body.offsets
+        share = exact(gamma, "gamma")
+        if not 0 <= share < 1:
+            raise ArgumentError(f"gamma must be at least 0 and below 1, got {gamma!r}")
+        free, offsets = self._free_heights(share), self.body.offsets
         if self._fits(inside):
             layers: FloatArray = kernels.gauge.layers(inside, self.body.normals, offsets, free)
         else:
@@ -245,7 +248,7 @@ class SensitivityHull:
             layers = layers.max(axis=1, initial=0.0)
         return np.where(spanned, layers, inf)
 
-    def free_heights(self, gamma: Fraction) -> ObjectArray:
+    def _free_heights(self, gamma: Fraction) -> ObjectArray:
         """For every facet the whole part of gamma times its offset: heights up to it are free.
 
         Args:

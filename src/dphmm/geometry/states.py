@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import IntArray, Mask
+from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.errors import ArgumentError
 
-__all__ = ["as_array", "possible_mask", "state_number", "state_numbers"]
+__all__ = ["as_array", "as_floats", "possible_mask", "state_number", "state_numbers"]
 
 
 def as_array(values: ArrayLike, argument: str) -> np.ndarray[Any, Any]:
@@ -24,6 +24,19 @@ def as_array(values: ArrayLike, argument: str) -> np.ndarray[Any, Any]:
         return np.asarray(values)
     except ValueError:
         raise ArgumentError(f"{argument} must be an array, got rows of different lengths") from None
+
+
+def as_floats(values: ArrayLike, argument: str) -> FloatArray:
+    """Values as an array of floats.
+
+    Args:
+        values: What was given.
+        argument: What a message calls it.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{argument} must hold numbers, got something else") from None
 
 
 def state_numbers(

@@ -19,6 +19,7 @@ import numpy as np
 from dphmm.chain.belief import Belief
 from dphmm.cost.totals import add_up
 from dphmm.errors import DataError, expect
+from dphmm.geometry.exact import whole
 from dphmm.release.moment import Line
 
 __all__ = ["Standing"]
@@ -73,8 +74,9 @@ class Standing:
             pairs: Slots and prices, of which none is missing that such a window may hold.
             width: The steps of the widest window; 0 if there is none.
         """
-        if not width:
+        if not whole(width, "width"):
             return self
+        expect(pairs, Iterable, "pairs")
         kept: dict[int, Fraction] = {}
         last = self.time + 1 - width
         for slot, price in pairs:
