@@ -206,6 +206,10 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "best_gamma": {"rank": 2, "epsilon": 1},
     "privacy_loss": {"mechanism": NOISE},
     "realised_leakage": {"prior": [Belief.uniform(6)], "posterior": [Belief.uniform(6)]},
+    "temporal_leakage": {
+        "history": History.of(QUERY, MODEL, [HULL], 1, start=Belief.uniform(6)),
+        **{"start": Belief.uniform(6), "moment": None, "depth": 1},
+    },
     "whereabouts": {
         **{"beliefs": [[0.5, 0.5]], "prior": [[0.5, 0.5]], "places": [[0.0], [1.0]]},
         **{"hours": [1.0], "heard": [None], "unit": "m", "zone": ""},

@@ -61,7 +61,7 @@ class Charge:
         Args:
             norm: The norm of the difference of their answers.
         """
-        apart = norm if norm == inf else exact(norm, "norm")  # type: ignore[arg-type]
+        apart = norm if norm == inf else exact(norm, "norm")
         return largest_loss(apart, self.epsilon, self.gamma is not None)
 
     @property

@@ -18,7 +18,7 @@ import numpy as np
 
 from dphmm.chain.belief import Belief
 from dphmm.cost.totals import add_up
-from dphmm.errors import DataError, expect
+from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import whole
 from dphmm.release.moment import Line
 
@@ -79,7 +79,10 @@ class Standing:
         expect(pairs, Iterable, "pairs")
         kept: dict[int, Fraction] = {}
         last = self.time + 1 - width
-        for slot, price in pairs:
+        for pair in pairs:
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise ArgumentError("pairs must be tuples of a slot and a price")
+            slot, price = pair
             if slot > last and price:
                 kept[slot] = kept[slot] + price if slot in kept else price
         before = self.spent - add_up(kept.values())
