@@ -223,6 +223,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         **{"every": 2, "phase": 1, "hours": ["08:00"], "error": 5, "apart": 2, "gaps": "skip"},
         **{"epsilon": 1, "step": "5 min", "zone": "UTC"},
     },
+    "Schedule.most_in": {"steps": 10},
     "Schedule.speaks": {"spoke": 1, "error": lambda: 1.0},
     "Secret": {"value": "flu"},
     "Standing.from_bytes": {"data": STANDING.to_bytes()},

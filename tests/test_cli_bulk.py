@@ -190,6 +190,7 @@ def test_groups_leave_out_those_who_are_too_few_or_end_too_early() -> None:
                 states=np.zeros(4, dtype=np.int64),
                 prices=None,
                 rows=np.arange(4),
+                spoken=np.ones(4, dtype=bool),
             )
             for number, end in enumerate(ends)
         ]
