@@ -12,15 +12,20 @@ from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost import (
     Charge,
     History,
+    Leakage,
+    PrivacyLoss,
     PrivacyStatement,
     compose,
     constrained_epsilon,
     event_epsilon,
     paper_sequence_epsilon,
+    privacy_loss,
     privacy_statement,
+    realised_leakage,
     realised_odds,
     sequence_bracket,
     sequence_epsilon,
+    temporal_leakage,
     window_epsilon,
     worst_pair,
 )
@@ -61,6 +66,7 @@ from dphmm.noise.randomness import (
     SeededRandomness,
 )
 from dphmm.noise.reference import reference_knorm
+from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
@@ -103,6 +109,7 @@ __all__ = [
     "History",
     "Journal",
     "KeyedRandomness",
+    "Leakage",
     "Ledger",
     "Limit",
     "LocalRelease",
@@ -113,6 +120,7 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyGraph",
+    "PrivacyLoss",
     "PrivacyStatement",
     "Query",
     "Randomness",
@@ -134,6 +142,7 @@ __all__ = [
     "added_edges",
     "attack",
     "audit_sampler",
+    "best_gamma",
     "compose",
     "constrained_epsilon",
     "counting_query",
@@ -147,16 +156,19 @@ __all__ = [
     "largest_gains",
     "least_error",
     "paper_sequence_epsilon",
+    "privacy_loss",
     "privacy_statement",
     "private_identification_rate",
     "private_score",
     "protect",
+    "realised_leakage",
     "realised_odds",
     "reference_knorm",
     "sensitivity_hull",
     "sequence_bracket",
     "sequence_epsilon",
     "suspect_probabilities",
+    "temporal_leakage",
     "unprotected",
     "window_epsilon",
     "worst_pair",

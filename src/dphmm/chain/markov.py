@@ -302,7 +302,7 @@ class MarkovModel(Chain):
                [0.  , 1.  ]])
         """
         matrix = check_matrix(counts, "counts")
-        return cls(
+        return MarkovModel(
             probabilities_from_counts(matrix, smoothing, support),
             anywhere=chosen_anywhere(zeros, anywhere),
             density=density,

@@ -33,6 +33,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "NEARER",
     "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
@@ -47,6 +48,12 @@ CONDITION = "for people who move as the model says is possible from its start"
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
+
+NEARER = (
+    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
+    "much as those, where K-norm noise loses less in proportion."
+)
+"""What a staircase trades for its smaller error."""
 
 
 def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
@@ -116,6 +123,8 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
         f"Odds between two linked states change by at most a factor "
         f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
     )
+    if step.noise.staircase:
+        text += f" {NEARER}"
     if step.worst_norm == inf:
         text += " Some possible states are told apart with certainty."
     return text
@@ -202,6 +211,8 @@ class PrivacyStatement:
     """What was spent before these releases, which no other value counts."""
     windows: tuple[tuple[str, Fraction], ...] = ()
     """How long each window of the limit is, and the most that any of that length cost."""
+    staircase: bool = False
+    """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -213,6 +224,8 @@ class PrivacyStatement:
             f"Any two possible states: one step moves the odds between them "
             f"{show_factor(self.worst_pair)}{only}.",
         ]
+        if self.staircase:
+            lines.append(NEARER)
         if self.event is None or self.window is None:
             lines.append(
                 f"One moment, or {show_count(self.width, 'step')}: not computed, there are more "
@@ -244,6 +257,15 @@ class PrivacyStatement:
             )
         return "\n".join(lines)
 
+    @property
+    def prices(self) -> str:
+        """The epsilon at an instant, within any window of the limit, and in all, in words."""
+        whole = show_number(self.spent) + (" since then" if self.before else " in all")
+        if not self.windows:
+            return whole
+        within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
+        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+
     def plain(self) -> dict[str, Any]:
         """The same in fields for programs: exact fractions as texts, `inf` without limit."""
         own = self.own
@@ -260,15 +282,6 @@ class PrivacyStatement:
             **plain_costs(self, CONDITION if self.stated_zeros else None),
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
         }
-
-    @property
-    def prices(self) -> str:
-        """The epsilon at an instant, within any window of the limit, and in all, in words."""
-        whole = show_number(self.spent) + (" since then" if self.before else " in all")
-        if not self.windows:
-            return whole
-        within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
-        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
@@ -355,6 +368,7 @@ def privacy_statement(
         own=None if own is None else PathCosts.of(own, width),
         before=exact(before, "before"),
         windows=_windows(steps, limit),
+        staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
 
 

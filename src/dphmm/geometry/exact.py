@@ -17,7 +17,7 @@ import numpy as np
 
 from dphmm.errors import ArgumentError
 
-__all__ = ["Exact", "as_epsilon", "as_text", "exact", "round_up", "seconds", "whole"]
+__all__ = ["Exact", "as_delta", "as_epsilon", "as_text", "exact", "round_up", "seconds", "whole"]
 
 Exact: TypeAlias = int | str | float | Fraction | Decimal
 
@@ -76,6 +76,19 @@ def as_epsilon(epsilon: Exact, argument: str = "epsilon") -> Fraction:
     used = exact(epsilon, argument)
     if used <= 0:
         raise ArgumentError(f"{argument} must be positive, got {epsilon!r}")
+    return used
+
+
+def as_delta(delta: Exact, argument: str = "delta") -> Fraction:
+    """An exact probability below one, such as what a location set may leave out.
+
+    Args:
+        delta: The number, as for `exact`.
+        argument: What a message calls it.
+    """
+    used = exact(delta, argument)
+    if not 0 <= used < 1:
+        raise ArgumentError(f"{argument} must be at least 0 and below 1, got {delta!r}")
     return used
 
 

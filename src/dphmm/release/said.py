@@ -134,14 +134,14 @@ def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> 
     charges: list[list[Charge]] = [[] for _ in range(steps)]
     possible: list[Mask | None] = [None] * steps
     # Equal steps share one charge, so that what depends on it is computed once.
-    made: dict[tuple[bytes, SensitivityHull, Fraction], Charge] = {}
+    made: dict[tuple[bytes, SensitivityHull, Fraction, Fraction | None], Charge] = {}
     for one in said:
         place, step = one.time - time - 1, one.step
         if step.is_lone:
             continue
-        name = (step.query.digest, step.body, one.epsilon)
+        name = (step.query.digest, step.body, one.epsilon, step.mechanism(one.epsilon).gamma)
         if name not in made:
-            made[name] = Charge(step.query, step.body, one.epsilon)
+            made[name] = Charge(step.query, *name[1:])
         charges[place].append(made[name])
         if possible[place] is None:
             possible[place] = step.possible

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,7 +116,7 @@ class Stream:
         """How labels and coordinates become states; a scenario's."""
 
     @classmethod
-    def resume(cls, standing: Standing, model: Chain, plan: Plan, **options: Any) -> Stream:
+    def resume(cls, standing: Standing, model: Chain, plan: Plan, **options: Any) -> Self:
         """A stream that goes on where another stood.
 
         Args:

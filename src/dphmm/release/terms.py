@@ -9,7 +9,6 @@ from functools import cached_property
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Ledger
 from dphmm.cost.limit import Limit
 from dphmm.noise.randomness import Randomness
 from dphmm.policy.plan import Plan
@@ -63,13 +62,7 @@ class Terms:
         line = Line(client, person, self.query)
         return Standing(line, self.law, began, began, self.start, clock=self.clock)
 
-    def stream(
-        self,
-        standing: Standing,
-        *,
-        ledger: Ledger | None = None,
-        randomness: Randomness | None = None,
-    ) -> Stream:
+    def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
         """One person's stream from where they stand."""
         return Stream.resume(
             standing,
@@ -77,7 +70,6 @@ class Terms:
             self.plan,
             epsilon=self.epsilon,
             start=self.start,
-            ledger=ledger,
             randomness=randomness,
             law=self.law,
         )

@@ -10,8 +10,9 @@ from math import sqrt
 
 import numpy as np
 
+from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
-from dphmm.cost.statement import PrivacyStatement, conditions, privacy_statement
+from dphmm.cost.statement import NEARER, PrivacyStatement, conditions, privacy_statement
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.noise.bound import least_error
@@ -126,15 +127,14 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
     """What an answer at every one of so many steps would cost; see `Check`."""
     if scenario.settings.delta:
         return None
-    met = [scenario.plan.at(possible) for _, possible, _ in possible_steps(scenario, steps)]
-    met += [met[-1]] * (steps - len(met))
-    history = History.of(
-        scenario.query,
-        scenario.model,
-        [None if step.is_lone else step.body for step in met],
-        scenario.settings.epsilon,
-        start=scenario.start,
-    )
+    epsilon = scenario.settings.epsilon
+    charges: list[list[Charge]] = []
+    for _, possible, _ in possible_steps(scenario, steps):
+        step = scenario.plan.at(possible)
+        law = scenario.query, step.body, epsilon, step.mechanism(epsilon).gamma
+        charges.append([] if step.is_lone else [Charge(*law)])
+    charges += [charges[-1]] * (steps - len(charges))
+    history = History(scenario.model, charges, start=scenario.start)
     return privacy_statement(history, width=max(1, steps // 2))
 
 
@@ -193,7 +193,7 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             most_protection=int(degrees.max()),
             error=_error(step, scenario),
             least_error=least_error(step.hull, scenario.settings.epsilon),
-            constrained_epsilon=step.worst_norm * scenario.settings.epsilon,
+            constrained_epsilon=step.constrained(scenario.settings.epsilon),
             lasts=lasts,
             own_possible=None if beside is None else int(own.sum()),
             own_error=None if beside is None else _error(beside, scenario),
@@ -205,9 +205,10 @@ def guarantee(scenario: Scenario) -> str:
     price = as_text(scenario.settings.epsilon)
     limit = scenario.settings.limit
     budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
+    besides = f" {NEARER}" if scenario.settings.mechanism == "staircase" else ""
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){covered(scenario)}; {budget}."
+        f"exp({price}){covered(scenario)}; {budget}.{besides}"
     )
 
 

@@ -18,6 +18,7 @@ from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
 from dphmm.release.admission import Place, Verdict, refusal
 from dphmm.release.book import Book, check_key
+from dphmm.release.drawing import follow
 from dphmm.release.engine import Answered, Ask
 from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
@@ -221,10 +222,7 @@ def open_stream(
         randomness=randomness,
         law=terms.law,
     )
-    assert isinstance(stream, _BookStream)
-    for record in said:
-        stream.skip(record.time - stream.time - 1)
-        stream.repeat(record.lattice, record.epsilon)
+    follow(stream, said)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))
     stream._bind(book, terms, place)

@@ -21,6 +21,7 @@ from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.query import QUERY_NAME, Query
 from dphmm.geometry.states import state_number
 from dphmm.noise.randomness import Randomness
+from dphmm.noise.staircase import as_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
@@ -62,6 +63,7 @@ class Scenario:
             never given.
         mechanism: See `Plan`.
         shape: See `Plan`.
+        gamma: See `Plan`.
         repair: See `Plan`.
         full_rank: See `Plan`.
         delta: See `Plan`.
@@ -93,6 +95,7 @@ class Scenario:
         query: str = QUERY_NAME,
         mechanism: str = "knorm",
         shape: str = "hull",
+        gamma: Exact | None = None,
         repair: str | None = "min_error",
         full_rank: bool = True,
         delta: Exact = 0,
@@ -126,6 +129,7 @@ class Scenario:
             policy=policy,
             mechanism=mechanism,
             shape=shape,
+            gamma=as_gamma(gamma, mechanism),
             repair=repair,
             full_rank=full_rank,
             delta=delta,
@@ -269,7 +273,7 @@ class Scenario:
     @cached_property
     def plan(self) -> Plan:
         """What protects each possible set; shared by every stream of the scenario."""
-        chosen = ("mechanism", "shape", "repair", "full_rank", "delta")
+        chosen = ("mechanism", "shape", "gamma", "repair", "full_rank", "delta")
         settings: Any = {name: getattr(self.settings, name) for name in chosen}
         return Plan(self.policy, self.query, **settings)
 

@@ -17,8 +17,10 @@ import tomlkit
 
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
-from dphmm.geometry.exact import as_epsilon, as_text, exact
+from dphmm.geometry.exact import as_delta, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
+from dphmm.noise.mechanism import MECHANISMS, SHAPES
+from dphmm.noise.staircase import as_gamma
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, read_text
 
@@ -76,6 +78,7 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     mechanism: str = "knorm"
     shape: str = "hull"
+    gamma: Fraction | None = None
     repair: str | None = "min_error"
     full_rank: bool = True
     delta: Fraction = Fraction(0)
@@ -95,10 +98,8 @@ class Settings:
         if self.limit is not None:
             object.__setattr__(self, "limit", Limit.read(self.limit))
             self.limit.in_steps(self.clock.law)
-        delta = exact(self.delta, "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "gamma", as_gamma(self.gamma, self.mechanism))
+        object.__setattr__(self, "delta", as_delta(self.delta))
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
@@ -122,6 +123,8 @@ class Settings:
         if isinstance(self.start, str):
             file["start"] = self.start
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
+        if self.gamma is not None:
+            file["gamma"] = as_text(self.gamma)
         file |= {"full_rank": self.full_rank, "delta": as_text(self.delta)}
         query: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
         if self.query != QUERY_NAME:
@@ -140,7 +143,7 @@ class Settings:
 
 _KEYS = {
     "": (
-        *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape"),
+        *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape", "gamma"),
         *("repair", "full_rank", "delta", "query", "policy", "time"),
     ),
     "query": ("name", "columns", "step"),
@@ -164,6 +167,7 @@ class _Reader:
         if not all(isinstance(column, str) for column in columns):
             raise self._wrong("query", "columns", "must be a list of names")
         clock = self._clock(self._section("time"))
+        mechanism = self._choice("mechanism", MECHANISMS, "knorm")
         return Settings(
             name=self._get("", "name", str, stem),
             epsilon=self._number("", "epsilon", as_epsilon),
@@ -181,11 +185,12 @@ class _Reader:
                 one_step=self._get("policy", "one_step", bool, False),
                 edges=self._get("policy", "edges", str, None),
             ),
-            mechanism=self._choice("mechanism", ("knorm", "laplace", "isotropic"), "knorm"),
-            shape=self._choice("shape", ("hull", "enlarged"), "hull"),
+            mechanism=mechanism,
+            shape=self._choice("shape", SHAPES, "hull"),
+            gamma=self._number("", "gamma", partial(as_gamma, mechanism=mechanism), None),
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
-            delta=self._number("", "delta", _delta, Fraction(0)),
+            delta=self._number("", "delta", as_delta, Fraction(0)),
             clock=clock,
         )
 
@@ -294,13 +299,6 @@ def _limit(value: Number, clock: Clock) -> Limit:
     limit = Limit.read(value)
     limit.in_steps(clock.law)
     return limit
-
-
-def _delta(value: Number) -> Fraction:
-    delta = exact(value)
-    if not 0 <= delta < 1:
-        raise ArgumentError(f"delta must be at least 0 and below 1, got {value!r}")
-    return delta
 
 
 def _is_moderate(value: Number) -> bool:

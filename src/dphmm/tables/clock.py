@@ -57,11 +57,6 @@ class Clock:
                 ) from None
 
     @property
-    def has_dates(self) -> bool:
-        """Whether times are dates."""
-        return isinstance(self.step, str)
-
-    @property
     def first_slot(self) -> int | None:
         """The slot of step 0, if the scenario fixes it."""
         return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
