@@ -175,8 +175,7 @@ def test_what_answers_really_told_is_no_more_than_the_bound() -> None:
         stream.release(state)
     steps = stream.said
     history = History.of(query, model, [one.step.body for one in steps], "0.5", start=start)
-    prior = [belief.probabilities for belief in model.smooth([None] * 3, start=start)]
-    after = [belief.probabilities for belief in stream.smooth()]
+    prior, after = model.smooth([None] * 3, start=start), stream.smooth()
     bound = temporal_leakage(history, start=start, policy=policy)
     assert 0 < realised_leakage(prior, after, policy) <= bound.linked + CLOSE
 
@@ -195,8 +194,22 @@ def test_wrong_arguments_are_refused(monkeypatch) -> None:
     monkeypatch.setattr(leakage, "MOST_PAIRS", 1)
     with pytest.raises(TooLargeError, match="moment must be given for 2 steps of 2 states"):
         temporal_leakage(history, start=[0.5, 0.5])
-    with pytest.raises(ArgumentError, match="posterior must have the shape of prior"):
-        realised_leakage([[0.5, 0.5]], [[1.0, 0.0, 0.0]], PolicyGraph(2))
+    two, three = Belief.uniform(2), Belief.uniform(3)
+    with pytest.raises(ArgumentError, match="beliefs must have 2 states, got 3"):
+        realised_leakage([two], [three], PolicyGraph(2))
+    with pytest.raises(ArgumentError, match="posterior must have a belief for each of 1 times"):
+        realised_leakage([two], [], PolicyGraph(2))
+    with pytest.raises(ArgumentError, match="prior must be a Belief, got list"):
+        realised_leakage([[0.5, 0.5]], [two], PolicyGraph(2))
+
+
+def test_a_clique_is_told_apart_at_its_ends() -> None:
+    before, after = Belief.uniform(4), Belief.known([0.1, 0.2, 0.3, 0.4], 4)
+    everybody, pairs = PolicyGraph.complete(4), PolicyGraph(4, PolicyGraph.complete(4).edges)
+    told = realised_leakage([before], [after], everybody)
+    assert told == pytest.approx(log(4), rel=CLOSE)
+    assert told == realised_leakage([before], [after], pairs)
+    assert realised_leakage([before], [after], PolicyGraph(4)) == 0
 
 
 # Oracle

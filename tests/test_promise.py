@@ -424,6 +424,12 @@ def check_ledger(world: World) -> None:
         (a.time, a.query, a.epsilon) for a in world.answers
     ]
     losses = Losses(world, 0, legal=world.stated)
+    assert linked_paths(world, losses) <= ledger.spent
+    assert losses.most(losses.totals >= 0) <= ledger.constrained
+
+
+def linked_paths(world: World, losses: Losses) -> Loss:
+    """The largest loss between two paths that are equal or linked at every answer."""
     linked = np.eye(world.n, dtype=bool)
     for j, k in world.links:
         linked[j, k] = linked[k, j] = True
@@ -431,8 +437,7 @@ def check_ledger(world: World) -> None:
     for time in {answer.time for answer in world.answers}:
         states = losses.paths[:, time - 1]
         together &= linked[states[:, None], states[None, :]]
-    assert losses.most(together) <= ledger.spent
-    assert losses.most(losses.totals >= 0) <= ledger.constrained
+    return losses.most(together)
 
 
 class Losses:
@@ -514,6 +519,8 @@ def check_statement(world: World, statement: PrivacyStatement) -> None:
             assert lost <= statement.worst_pair
             assert lost <= statement.linked or (j, k) not in world.links
     legal = statement.stated_zeros
+    assert statement.tells is not None
+    assert linked_paths(world, Losses(world, world.resumed, legal)) <= statement.tells.linked
     compare(world, Losses(world, world.resumed, legal), statement)
     if statement.own is not None:
         assert any(world.anywhere)
@@ -601,6 +608,15 @@ def check_realised(world: World, statement: PrivacyStatement) -> None:
     (line,) = (x for x in statement.text().splitlines() if "somebody who knew only the model" in x)
     written = line.rsplit(" ", 1)[1].rstrip(".")
     assert written == "infinite" or float(written) >= statement.realised
+    assert statement.tells is not None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(after) - np.log(before)
+        moved = [abs(row[j] - row[k]) for row in logs for j, k in world.links]
+    largest = max((x for x in moved if not np.isnan(x)), default=0.0)
+    assert np.log(statement.tells.realised) == pytest.approx(largest, rel=1e-6, abs=1e-9)
+    if statement.tells.leakage is not None:
+        assert largest < inf
+        assert statement.tells.leakage.linked >= largest - 1e-9
 
 
 def likely(world: World, path: tuple[int, ...]) -> float:

@@ -15,6 +15,7 @@ from dphmm.cost import (
     Leakage,
     PrivacyLoss,
     PrivacyStatement,
+    Whereabouts,
     compose,
     constrained_epsilon,
     event_epsilon,
@@ -26,6 +27,7 @@ from dphmm.cost import (
     sequence_bracket,
     sequence_epsilon,
     temporal_leakage,
+    whereabouts,
     window_epsilon,
     worst_pair,
 )
@@ -75,6 +77,7 @@ from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.release.answers import BatchRelease
 from dphmm.release.batch import Batch
 from dphmm.release.said import Release
+from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
@@ -127,6 +130,7 @@ __all__ = [
     "Release",
     "Scenario",
     "ScenarioError",
+    "Schedule",
     "SecondOrderModel",
     "Secret",
     "SecureRandomness",
@@ -139,6 +143,7 @@ __all__ = [
     "Stream",
     "TimeVaryingModel",
     "TooLargeError",
+    "Whereabouts",
     "added_edges",
     "attack",
     "audit_sampler",
@@ -170,6 +175,7 @@ __all__ = [
     "suspect_probabilities",
     "temporal_leakage",
     "unprotected",
+    "whereabouts",
     "window_epsilon",
     "worst_pair",
 ]

@@ -19,6 +19,8 @@ from dphmm.cost.sequences import (
     window_epsilon,
 )
 from dphmm.cost.statement import PrivacyStatement, privacy_statement, realised_odds
+from dphmm.cost.tells import Tells
+from dphmm.cost.whereabouts import Whereabouts, whereabouts
 
 __all__ = [
     "TIGHT_STATES",
@@ -30,6 +32,8 @@ __all__ = [
     "Loss",
     "PrivacyLoss",
     "PrivacyStatement",
+    "Tells",
+    "Whereabouts",
     "compose",
     "constrained_epsilon",
     "event_epsilon",
@@ -42,6 +46,7 @@ __all__ = [
     "sequence_bracket",
     "sequence_epsilon",
     "temporal_leakage",
+    "whereabouts",
     "window_epsilon",
     "worst_pair",
 ]

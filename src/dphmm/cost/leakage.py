@@ -9,15 +9,15 @@ are mixtures, which the model and what was known at the start decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray
+from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief, Start
+from dphmm.chain.stochastic import LEVEL
 from dphmm.cost.history import History
 from dphmm.cost.moments import Moments
 from dphmm.cost.sequences import worst_losses
@@ -26,9 +26,9 @@ from dphmm.errors import ArgumentError, TooLargeError, expect
 from dphmm.geometry.exact import whole
 from dphmm.policy.graph import PolicyGraph
 
-__all__ = ["Leakage", "realised_leakage", "temporal_leakage"]
+__all__ = ["Leakage", "bound_leakage", "realised_leakage", "temporal_leakage"]
 
-DEPTH = 12
+DEPTH = 6
 """How many steps on each side of one moment are followed pair by pair."""
 
 MOST_PAIRS = 2**26
@@ -96,63 +96,92 @@ def temporal_leakage(
     whole(depth, "depth", 1)
     moments = Moments(history, Belief.known(start, n_states))
     exactly = small_losses(moments)
-    tables: Iterable[tuple[int, FloatArray]]
     if exactly is not None:
-        tables = enumerate(exactly)
-    elif moment is not None:
-        tables = [(moment, _around(moments, moment, depth))]
-    else:
-        tables = _every(moments)
+        tables = [(step, table) for step, table in enumerate(exactly) if moment in (None, step)]
+        return _worst(tables, moments, policy, True)
+    if moment is not None:
+        return _worst([(moment, _around(moments, moment, depth))], moments, policy, False)
+    return _worst(_every(moments), moments, policy, False)
+
+
+def bound_leakage(history: History, start: Belief, policy: PolicyGraph) -> Leakage:
+    """The upper bound alone, at the worst moment."""
+    moments = Moments(history, start)
+    return _worst(_every(moments), moments, policy, False)
+
+
+def _worst(
+    tables: Iterable[tuple[int, FloatArray]],
+    moments: Moments,
+    policy: PolicyGraph | None,
+    exactly: bool,
+) -> Leakage:
     worst, place, linked = -inf, 0, 0.0
     for step, losses in tables:
-        if moment not in (None, step):
-            continue
         if losses.max() > worst:
             worst, place = float(losses.max()), step
         if policy is not None:
-            linked = max(linked, _between(losses, policy, moments.states[step]))
-    return Leakage(worst, None if policy is None else linked, place, exactly is not None)
+            states = moments.states[step]
+            mask = np.zeros(policy.n_states, dtype=bool)
+            mask[states] = True
+            edges = (np.cumsum(mask) - 1)[policy.restricted_to(mask).edges]
+            between = losses[edges, edges[:, ::-1]]
+            linked = max(linked, float(between.max(initial=0.0)))
+    return Leakage(worst, None if policy is None else linked, place, exactly)
 
 
-def realised_leakage(prior: ArrayLike, posterior: ArrayLike, policy: PolicyGraph) -> float:
+def realised_leakage(
+    prior: Sequence[Belief], posterior: Sequence[Belief], policy: PolicyGraph
+) -> float:
     """The largest loss about one moment between linked states that answers really had.
 
     The log of the factor by which they moved the odds between two states, at the worst time.
     From public things alone, like `realised_odds`.
 
     Args:
-        prior: (T, n) the probabilities of the states before any release.
+        prior: The belief about each time before any release, as `model.smooth` gives it.
         posterior: The same, given all releases.
         policy: Which states are linked.
 
-    >>> ring = PolicyGraph(3, [(0, 1), (1, 2)])
-    >>> round(realised_leakage([[0.5, 0.25, 0.25]], [[0.8, 0.1, 0.1]], ring), 3)
+    >>> before, after = Belief.known([0.5, 0.25, 0.25], 3), Belief.known([0.8, 0.1, 0.1], 3)
+    >>> path = PolicyGraph(3, [(0, 1), (1, 2)])
+    >>> round(realised_leakage([before], [after], path), 3)
     1.386
     """
     expect(policy, PolicyGraph, "policy")
-    before, after = np.atleast_2d(prior).astype(float), np.atleast_2d(posterior).astype(float)
-    if before.shape != after.shape or before.shape[1] != policy.n_states:
+    if len(prior) != len(posterior):
         raise ArgumentError(
-            f"posterior must have the shape of prior, with {policy.n_states} states, "
-            f"got {after.shape} and {before.shape}"
+            f"posterior must have a belief for each of {len(prior)} times, got {len(posterior)}"
         )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moved = np.log(after) - np.log(before)
-    losses = (_between(row[:, None] - row[None, :], policy, None) for row in moved)
-    return max(losses)
+    worst = 0.0
+    for before, after in zip(prior, posterior, strict=True):
+        for belief in (before, after):
+            expect(belief, Belief, "prior" if belief is before else "posterior")
+            if belief.n_states != policy.n_states:
+                raise ArgumentError(
+                    f"beliefs must have {policy.n_states} states, got {belief.n_states}"
+                )
+        # A state that answers ruled out is told apart for certain from one that they did not.
+        held = policy.restricted_to(before.possible)
+        moved = np.where(after.possible, _logs(after) - _logs(before), -inf)
+        with np.errstate(invalid="ignore"):
+            ends = moved[held.links]
+            spreads = [np.abs(ends[:, 0] - ends[:, 1])]
+            if len(held.members):
+                # A clique is told apart most at its two ends, so no pair is formed.
+                groups, begins = moved[held.members], held.offsets[:-1]
+                highest = np.maximum.reduceat(groups, begins)
+                spreads.append(highest - np.minimum.reduceat(groups, begins))
+        apart = np.concatenate(spreads)
+        worst = max(worst, float(apart[~np.isnan(apart)].max(initial=0.0)))
+    return worst
 
 
-def _between(losses: FloatArray, policy: PolicyGraph, states: IntArray | None) -> float:
-    """The largest loss between linked states; `states` are those of the table."""
-    if states is not None:
-        mask = np.zeros(policy.n_states, dtype=bool)
-        mask[states] = True
-        place = np.cumsum(mask) - 1
-        edges = place[policy.restricted_to(mask).edges]
-    else:
-        edges = policy.edges
-    both = np.abs([losses[edges[:, 0], edges[:, 1]], losses[edges[:, 1], edges[:, 0]]])
-    return float(np.nan_to_num(both, nan=0.0, posinf=inf).max(initial=0.0))
+def _logs(belief: Belief) -> FloatArray:
+    """The logs of a belief, also of what floats have lost; zero where nothing is possible."""
+    scaled, levels = belief.widen()
+    safe = np.where(belief.possible, scaled, 1.0)
+    return np.log(safe) - np.where(belief.possible, levels, 0.0) * LEVEL
 
 
 def _every(moments: Moments) -> Iterator[tuple[int, FloatArray]]:

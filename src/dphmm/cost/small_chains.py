@@ -23,7 +23,7 @@ from dphmm.noise.mechanism import Mechanism
 
 __all__ = ["small_losses"]
 
-SMALL_STATES = 6
+SMALL_STATES, SMALL_STEPS = 6, 8
 SMALL_LOSS = 12.0
 """Beyond, extreme points are lost among the rounding errors of the largest probabilities."""
 
@@ -38,7 +38,9 @@ def small_losses(moments: Moments) -> list[FloatArray] | None:
         moments: The steps of a history.
     """
     steps = range(len(moments))
-    if moments.widest > SMALL_STATES or sum(moments.told(t).max() for t in steps) > SMALL_LOSS:
+    if moments.widest > SMALL_STATES or len(moments) > SMALL_STEPS:
+        return None
+    if sum(moments.told(step).max() for step in steps) > SMALL_LOSS:
         return None
     answers = []
     for step in steps:
@@ -117,7 +119,12 @@ def _likelihoods(charge: Charge, states: IntArray) -> FloatArray | None:
     away = np.array(list(product(*(range(-x, x + 1) for x in extent))), dtype=object)
     answers = charge.query.points[states[0]] + exact_product(away, hull.basis)
     mechanism = Mechanism(charge.query, hull, charge.epsilon)
-    logs = np.array([mechanism.lattice_log_likelihood(z)[states] for z in answers])
+    if getattr(mechanism, "gamma", None) is None:
+        apart = answers[:, None, :] - charge.query.points[states][None, :, :]
+        norms = hull.lattice_norms(apart.reshape(-1, hull.dimension))
+        logs = -float(charge.epsilon) * norms.reshape(len(answers), len(states))
+    else:
+        logs = np.array([mechanism.lattice_log_likelihood(z)[states] for z in answers])
     return _extreme(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,34 +26,19 @@ from dphmm.cost.sequences import (
     window_epsilon,
     worst_losses,
 )
-from dphmm.cost.words import show_count, show_factor, show_number
+from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, as_text, exact
-from dphmm.policy.plan import Protected
+from dphmm.geometry.exact import Exact, exact
+
+if TYPE_CHECKING:
+    from dphmm.cost.tells import Tells
 
 __all__ = [
-    "CONDITION",
-    "NEARER",
-    "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
-    "conditions",
     "privacy_statement",
     "realised_odds",
-    "release_statement",
 ]
-
-CONDITION = "for people who move as the model says is possible from its start"
-"""What every sentence says that rests on a zero which somebody stated."""
-
-OWN_MOVES = "people who make only the model's own moves, from its start"
-"""Whom a value holds for that takes the zeros of a learned model for facts."""
-
-NEARER = (
-    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
-    "much as those, where K-norm noise loses less in proportion."
-)
-"""What a staircase trades for its smaller error."""
 
 
 def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
@@ -92,57 +77,6 @@ def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
         return np.asarray(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
         raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
-
-
-def release_statement(
-    step: Protected, epsilon: Fraction, *, delta: Exact = 0, stated_zeros: bool = False
-) -> str:
-    """What a release at one step does and does not hide, in a sentence or two.
-
-    Args:
-        step: What was possible, and the noise that followed.
-        epsilon: The price of the release.
-        delta: That of the plan.
-        stated_zeros: Whether some states are impossible because somebody said so, so that the
-            sentence has a condition.
-    """
-    about = (epsilon, delta, stated_zeros)
-    text = step.sentences.get(about)
-    if text is None:
-        text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
-    return text
-
-
-def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
-    rests = stated_zeros and not step.possible.all()
-    if step.is_lone:
-        one = f"possible {CONDITION}" if rests else "possible"
-        one = f"in {_location_set(delta)}" if delta else one
-        return f"Only one state is {one}, so the answer is public; nothing was drawn."
-    text = (
-        f"Odds between two linked states change by at most a factor "
-        f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
-    )
-    if step.noise.staircase:
-        text += f" {NEARER}"
-    if step.worst_norm == inf:
-        text += " Some possible states are told apart with certainty."
-    return text
-
-
-def conditions(*, stated_zeros: bool, delta: Exact) -> str:
-    """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
-
-    Args:
-        stated_zeros: Whether it rests on a zero that somebody stated.
-        delta: That of the plan.
-    """
-    only = f", {CONDITION}" if stated_zeros else ""
-    return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
-
-
-def _location_set(delta: Exact) -> str:
-    return f"the {as_text(1 - exact(delta))} location set"
 
 
 @dataclass(frozen=True)
@@ -213,6 +147,8 @@ class PrivacyStatement:
     """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
     """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
+    tells: Tells | None = None
+    """What they tell together of linked paths, of moments and of places, if that was asked."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
@@ -228,14 +164,14 @@ class PrivacyStatement:
             lines.append(NEARER)
         if self.event is None or self.window is None:
             lines.append(
-                f"One moment, or {show_count(self.width, 'step')}: not computed, there are more "
-                f"than {TIGHT_STATES} possible states."
+                f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
+                f"{TIGHT_STATES} possible states."
             )
         else:
             lines += [
                 f"Where you were at one moment, all else being the same: "
                 f"{show_factor(self.event)}{only}.",
-                f"Where you were during {show_count(self.width, 'step')}, all else being the same: "
+                f"Where you were during {_count(self.width, 'step')}, all else being the same: "
                 f"{show_factor(self.window)}{only}.",
             ]
         bound = f"; the paper's bound is epsilon {show_number(self.paper_sequence)}"
@@ -249,6 +185,8 @@ class PrivacyStatement:
                 f"What these answers really told somebody who knew only the model: the odds of no "
                 f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
             )
+        if self.tells is not None:
+            lines += self.tells.lines(self.stated_zeros)
         if self.adaptive:
             lines.append(
                 "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
@@ -281,6 +219,7 @@ class PrivacyStatement:
             "adaptive": self.adaptive,
             **plain_costs(self, CONDITION if self.stated_zeros else None),
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+            "tells": None if self.tells is None else self.tells.plain(),
         }
 
     def _repr_html_(self) -> str:
@@ -288,7 +227,7 @@ class PrivacyStatement:
         return f"<ul>{lines}</ul>"
 
     def _total(self) -> str:
-        total = f"{show_count(self.releases, 'release')}, epsilon {show_number(self.spent)}"
+        total = f"{_count(self.releases, 'release')}, epsilon {show_number(self.spent)}"
         if not self.before:
             return f"{total} in all."
         spent = show_number(self.before)
@@ -300,7 +239,7 @@ class PrivacyStatement:
         if own.event is not None and own.window is not None:
             values = [
                 f"one moment {show_factor(own.event)}",
-                f"{show_count(self.width, 'step')} {show_factor(own.window)}",
+                f"{_count(self.width, 'step')} {show_factor(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
         whoever = "For" if self.stated_zeros else "These hold whatever you did; for"
@@ -388,3 +327,7 @@ def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
         )
     value = sequence.upper if isinstance(sequence, Bracket) else sequence
     return f"{show_factor(value)}{bound}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -46,6 +46,7 @@ class ScenarioSummary(Body):
     dimension: int
     epsilon: str
     limit: str | None
+    speaks: str = Field(description="At which steps something is said.")
 
 
 class NewStream(Body):
@@ -85,8 +86,9 @@ class Released(Body):
 
     time: Time = Field(description="When its slot begins.")
     slot: int = Field(description="The step of the scenario's clock.")
-    answer: list[float]
-    lattice: list[int]
+    silent: bool = Field(description="The schedule says nothing here: only the estimate is there.")
+    answer: list[float] | None
+    lattice: list[int] | None
     estimate: list[float]
     epsilon: str
     statement: str
@@ -117,6 +119,39 @@ class PathCosts(Body):
     sequence: str | None = Field(description="An upper bound where the value is not known.")
 
 
+class Near(Body):
+    """How near a reader comes in a part of the day."""
+
+    when: str
+    radius: float
+
+
+class Tells(Body):
+    """What all answers together tell."""
+
+    linked: str = Field(description="Between two paths that are equal or linked at every time.")
+    linked_delta: str | None = Field(
+        description="The same but for a chance of `delta`, if times and prices were not chosen "
+        "after earlier answers; null where the noise was shaped by them, or answers are few."
+    )
+    delta: str
+    moment: str | None = Field(
+        description="Of one moment, between linked states, over all paths before and after it: an "
+        "upper bound; null where it would take long."
+    )
+    realised: str = Field(
+        description="The factor by which these answers moved the odds between linked states."
+    )
+    near: list[Near] = Field(
+        description="The radius that holds half of the belief of whoever knows only the model and "
+        "the answers; empty where states are no places."
+    )
+    near_before: float | None = Field(description="The same without the answers.")
+    home: float | None = Field(description="The same for the one place of all nights.")
+    unit: str
+    zone: str = Field(description="Whose hours the parts of the day are; empty: the place's own.")
+
+
 class Statement(PathCosts):
     """What all answers to one question cost."""
 
@@ -138,6 +173,7 @@ class Statement(PathCosts):
     own: PathCosts | None = Field(
         description="The same for people who make only the model's own moves, if others may."
     )
+    tells: Tells | None
 
 
 class LedgerEntry(Body):

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.exact import seconds, whole
-from dphmm.tables.zones import ZoneRule, find_zone
+from dphmm.release.hours import find_zone
+from dphmm.tables.zones import ZoneRule
 
 __all__ = ["Clock", "Slots"]
 
@@ -57,6 +58,11 @@ class Clock:
                 ) from None
 
     @property
+    def has_dates(self) -> bool:
+        """Whether times are dates."""
+        return isinstance(self.step, str)
+
+    @property
     def first_slot(self) -> int | None:
         """The slot of step 0, if the scenario fixes it."""
         return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
@@ -97,6 +103,23 @@ class Clock:
         except OverflowError:
             raise ArgumentError(f"slot must be of the years 1 to 9999, got {slot!r}") from None
         return moment.isoformat().replace("+00:00", "Z")
+
+    def hour_of(self, slot: int) -> float | None:
+        """The hour of the day at which a slot begins, in the clock's zone; None without dates.
+
+        Args:
+            slot: The slot's number.
+
+        >>> clock = Clock("5 min", zone="Asia/Shanghai")
+        >>> clock.hour_of(clock.slot_of("2024-05-01T10:30:00Z"))
+        18.5
+        """
+        if not self.has_dates:
+            return None
+        moment = datetime.fromisoformat(str(self.time_of(slot)))
+        zone = find_zone(self.zone, "zone")
+        local = moment if zone is None else moment.astimezone(zone)
+        return local.hour + local.minute / 60 + local.second / 3600
 
 
 class Slots:
