@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 from dphmm import ArgumentError, Mechanism, Query, SensitivityHull, least_error
 from dphmm.geometry.shapes import enlarge
 from dphmm.noise import bound
+from dphmm.noise.staircase import best_gamma
 
 EPSILONS = ("0.02", "0.3", "1", "3", "8")
 
@@ -81,8 +82,9 @@ def test_no_noise_of_ours_is_better(hull: SensitivityHull, epsilon: str) -> None
     shapes = [hull, hull.l1_ball()] + ([enlarge(hull)] if hull.rank == hull.dimension else [])
     for body in shapes:
         if body.rank and sum(body.determinants) < 200_000:
-            ours = Mechanism(query, body, epsilon).mean_squared_error
-            assert least <= ours * (1 + 1e-9)
+            for gamma in (None, best_gamma(body.rank, epsilon), "0.1", "0.9"):
+                ours = Mechanism(query, body, epsilon, gamma).mean_squared_error
+                assert least <= ours * (1 + 1e-9)
 
 
 @given(bodies(), st.sampled_from(EPSILONS), st.integers(2, 5))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations, product
-from math import exp, inf, lcm
+from math import ceil, exp, inf, lcm
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from dphmm import (
     Query,
     Release,
     SecondOrderModel,
+    SeededRandomness,
     Standing,
     Stream,
     TimeVaryingModel,
@@ -46,7 +47,7 @@ from dphmm.release.said import Said
 Loss = Fraction | float
 Point = tuple[int, ...]
 
-SHORT, FULL = 120, 10_000
+SHORT, FULL = 80, 10_000
 """How many worlds are made in `make test`, and in `make test-full`."""
 
 WIDTH = 2
@@ -97,6 +98,7 @@ class Answer:
     points: tuple[Point, ...]
     lattice: Point
     epsilon: Fraction
+    gamma: Fraction | None
     corners: tuple[Point, ...]
     possible: tuple[bool, ...]
     text: str
@@ -112,6 +114,7 @@ class Answer:
             tuple(map(tuple, said.query.points.tolist())),
             tuple(map(int, release.lattice)),
             said.epsilon,
+            None if said.step.is_lone else said.step.mechanism(said.epsilon).gamma,
             tuple(sorted({tuple(sign * x for x in v) for v in body for sign in (1, -1)})),
             tuple(said.step.possible.tolist()),
             release.statement,
@@ -136,15 +139,28 @@ class Answer:
         )
         return self.points[min(near)[1]]
 
-    def distance(self, point: Point, state: int) -> Loss:
-        """Minus the log-likelihood of a point in a state."""
+    def norm(self, point: Point, state: int) -> Loss:
+        """The norm between a point and what a state is answered around."""
         apart = tuple(a - b for a, b in zip(point, self.spoken(state), strict=True))
-        norm = gauge(self.corners, apart)
+        return gauge(self.corners, apart)
+
+    def distance(self, point: Point, state: int) -> Loss:
+        """Minus the log-likelihood of a point in a state: of K-norm noise, or of a staircase."""
+        norm = self.norm(point, state)
+        if norm < inf and self.gamma is not None:
+            norm = Fraction(ceil(max(norm - self.gamma, 0)))
         return inf if norm == inf else self.epsilon * norm
 
     def told(self, j: int, k: int) -> Loss:
-        """The most that an answer by this law tells between two states: the one at j's point."""
-        return self.distance(self.spoken(j), k)
+        """The most that an answer by this law tells between two states.
+
+        Norms obey the triangle inequality, so norms of one point differ by at most that of the
+        two answers' difference, and rounded up by at most that rounded up.
+        """
+        norm = self.norm(self.spoken(j), k)
+        if norm < inf and self.gamma is not None:
+            norm = Fraction(ceil(norm))
+        return inf if norm == inf else self.epsilon * norm
 
     def gives(self, state: int) -> bool:
         """Whether somebody in a state could have got this very answer."""
@@ -212,6 +228,7 @@ class World:
             epsilon=old.epsilon,
             start=old.start,
             ledger=old.ledger,
+            randomness=old._randomness,
         )
         self.resumed = len(self.answers)
 
@@ -271,19 +288,19 @@ def random_world(seed: int) -> World:
         labels = rng.integers(0, 2, n).tolist()
         policy = policy | PolicyGraph.by_category(labels)
         links |= {(a, b) for a, b in combinations(range(n), 2) if labels[a] == labels[b]}
-    mechanism = str(rng.choice(["knorm", "knorm", "knorm", "laplace"]))
+    mechanism = str(rng.choice(["knorm", "knorm", "staircase", "laplace"]))
     plan = Plan(
         policy,
         random_query(rng, n, "place"),
         mechanism=mechanism,
-        shape=str(rng.choice(["hull", "hull", "enlarged"])) if mechanism == "knorm" else "hull",
+        shape=str(rng.choice(["hull", "hull", "enlarged"])) if mechanism != "laplace" else "hull",
         repair=[None, "min_error", "nearest", "min_area", "optimal"][rng.integers(5)],  # type: ignore[arg-type]
         full_rank=bool(rng.random() < 0.3),
         delta=[0, 0, 0, "0.05", "0.3", "0.6"][rng.integers(6)],
     )
     start = rng.random(n) < rng.choice([0.0, 0.3, 1.0])
     start[rng.integers(n)] = True
-    world = make_world(matrices, anywhere, start, links, plan, random_epsilon(rng))
+    world = make_world(matrices, anywhere, start, links, plan, random_epsilon(rng), seed)
     walk(world, rng)
     return world
 
@@ -295,10 +312,18 @@ def make_world(
     links: set[tuple[int, int]],
     plan: Plan,
     epsilon: Fraction = Fraction(1),
+    seed: int = 0,
 ) -> World:
     models = [MarkovModel(m, anywhere=a) for m, a in zip(matrices, anywhere, strict=True)]
     chain = models[0] if len(models) == 1 else TimeVaryingModel(models)
-    stream = Stream(chain, plan, epsilon=epsilon, start=start / start.sum(), ledger=Ledger())
+    stream = Stream(
+        chain,
+        plan,
+        epsilon=epsilon,
+        start=start / start.sum(),
+        ledger=Ledger(),
+        randomness=SeededRandomness(np.random.default_rng(seed)),  # a world can be made again
+    )
     return World(matrices, anywhere, start, links, plan, stream)
 
 
@@ -422,8 +447,6 @@ class Losses:
     whoever is told apart from it for certain is out of what follows.
     """
 
-    ENDLESS = 2**40
-
     def __init__(self, world: World, first: int, legal: bool, own: bool = False) -> None:
         answers, paths = world.answers[first:], world.paths(legal, own)
         began = world.answers[first - 1].time if first else 0
@@ -445,15 +468,16 @@ class Losses:
         }
         finite = [x for table in tables.values() for row in table for x in row if x < inf]
         self.unit = lcm(*(Fraction(x).denominator for x in finite))
-        size = len(self.paths)
-        self.totals = np.zeros((size, size), dtype=np.int64)
+        self.endless = 1 + len(times) * int(max(finite, default=0) * self.unit)
+        kind = np.int64 if self.endless < 2**60 else object
+        self.totals = np.zeros((len(self.paths), len(self.paths)), dtype=kind)
         for time, table in tables.items():
-            counts = [[self.ENDLESS if x == inf else int(x * self.unit) for x in r] for r in table]
+            counts = [[self.endless if x == inf else int(x * self.unit) for x in r] for r in table]
             states = self.paths[:, time - 1]
-            now = np.array(counts)[states[:, None], states[None, :]]
-            self.totals += np.where(self.totals >= self.ENDLESS, 0, now)
-        real = self.give(answers, self.paths)
-        self.totals[~real[:, None] & ~real[None, :]] = 0
+            now = np.array(counts, dtype=kind)[states[:, None], states[None, :]]
+            self.totals += np.where(self.totals >= self.endless, 0, now)
+        self.real = self.give(answers, self.paths)
+        self.totals[~self.real[:, None] & ~self.real[None, :]] = 0
 
     @staticmethod
     def give(answers: list[Answer], paths: np.ndarray) -> np.ndarray:
@@ -467,7 +491,7 @@ class Losses:
     def most(self, chosen: np.ndarray) -> Loss:
         """The largest loss of some pairs of paths."""
         count = int(self.totals[chosen].max(initial=0))
-        return inf if count >= self.ENDLESS else Fraction(count, self.unit)
+        return inf if count >= self.endless else Fraction(count, self.unit)
 
     def within(self, width: int) -> Loss:
         """The largest loss of paths that differ within so many steps in a row only."""
@@ -507,7 +531,9 @@ def compare(world: World, losses: Losses, costs: Any) -> None:
     claims = costs.event, costs.window, upper(costs.sequence)
     found = losses.within(1), losses.within(WIDTH), losses.most(losses.totals >= 0)
     assert all(lost <= claim for lost, claim in zip(found, claims, strict=True))
-    if inf not in claims and not world.plan.delta and not world.resumed:
+    # Floats are rounded up, where fractions would not fit 64 bits.
+    exact = all(isinstance(claim, Fraction) for claim in claims) and losses.real.all()
+    if exact and not world.plan.delta and not world.resumed:
         assert found == claims
 
 
@@ -564,14 +590,16 @@ def check_realised(world: World, statement: PrivacyStatement) -> None:
     """The odds that moved, for somebody who knows the model: from every path there is."""
     if world.resumed:
         return
-    every = list(product(range(world.n), repeat=world.steps))
-    before, after = (np.zeros((world.steps, world.n)) for _ in range(2))
-    for path in every:
-        weight = likely(world, path)
-        heard = sum(a.distance(a.lattice, path[a.time - 1]) for a in world.answers)
-        for time, state in enumerate(path):
-            before[time, state] += weight
-            after[time, state] += weight * exp(-heard)
+    every = np.array(list(product(range(world.n), repeat=world.steps)))
+    weights = likely(world, every)
+    heard = np.zeros(len(every))
+    for answer in world.answers:
+        distances = [float(answer.distance(answer.lattice, s)) for s in range(world.n)]
+        heard += np.array(distances)[every[:, answer.time - 1]]
+    after, before = (
+        np.array([np.bincount(states, weight, world.n) for states in every.T])
+        for weight in (weights * np.exp(-heard), weights)
+    )
     after /= after.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.abs(np.log(after / (1 - after)) - np.log(before / (1 - before)))
@@ -593,17 +621,16 @@ def check_realised(world: World, statement: PrivacyStatement) -> None:
         assert statement.tells.leakage.linked >= largest - 1e-9
 
 
-def likely(world: World, path: tuple[int, ...]) -> float:
-    """The probability of a path by the model, going anywhere included."""
-    belief = world.start / world.start.sum()
-    weight = 1.0
-    for time, state in enumerate(path, start=1):
+def likely(world: World, paths: np.ndarray) -> np.ndarray:
+    """The probability of each path by the model, going anywhere included."""
+    weights = np.ones(len(paths))
+    for time, states in enumerate(paths.T, start=1):
         turn = time % len(world.matrices)
         share = world.anywhere[turn]
         moves = (1 - share) * world.matrices[turn] + share / world.n
-        weight *= float(belief @ moves[:, state])
-        belief = np.eye(world.n)[state]
-    return weight
+        first = world.start / world.start.sum() @ moves
+        weights *= first[states] if time == 1 else moves[paths[:, time - 2], states]
+    return weights
 
 
 # Random worlds
@@ -621,6 +648,7 @@ def kinds(world: World) -> set[str]:
         "several": max(times.values()) > 1,
         "skips": world.skipped > 0,
         "resumed": world.resumed > 0,
+        "staircase": any(answer.gamma is not None for answer in answers),
         "lone": any(not sum(answer.possible) > 1 for answer in answers),
         "flat": any("told apart" in answer.text for answer in answers),
         "illegal": world.illegal > 0,
@@ -646,7 +674,7 @@ def check_worlds(seeds: range) -> Counter[str]:
 def test_nothing_printed_is_less_than_what_answers_tell() -> None:
     met = check_worlds(range(SHORT))
     # Every kind of world is there, in numbers: none of the promises is kept by having no case.
-    assert len(met) == 13
+    assert len(met) == 14
     assert min(met.values()) >= SHORT // 15, met
 
 
@@ -708,7 +736,7 @@ def test_a_bus_that_stays_at_the_far_stop_is_told_what_it_loses(learned: bool) -
         world.release(23)
     lost = sum(answer.told(23, 22) for answer in world.answers)
     assert lost == steps
-    statement = world.stream.statement(width=10)
+    statement = world.stream.statement(width=WIDTH)
     # Two buses that go round are at the far stop twice each.
     going_round = [
         sum(a.told((j + a.time) % stops, (k + a.time) % stops) for a in world.answers)
@@ -716,12 +744,12 @@ def test_a_bus_that_stays_at_the_far_stop_is_told_what_it_loses(learned: bool) -
     ]
     if learned:
         assert statement.sequence == world.stream.ledger.constrained == lost
-        assert (statement.event, statement.window) == (1, 10)
+        assert (statement.event, statement.window) == (1, WIDTH)
         assert statement.own is not None
         assert (statement.own.event, statement.own.sequence) == (0, max(going_round))
     else:
         assert (statement.event, statement.sequence) == (0, max(going_round))
-    check_text(world, world.stream.statement(width=WIDTH))
+    check_text(world, statement)
     assert max(going_round) == 4
 
 
@@ -757,7 +785,7 @@ def test_several_questions_share_what_hides_a_state(
 # Chains with memory
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_chain_over_pairs_has_its_condition_and_keeps_its_promise_to_every_path(
     seed: int,
 ) -> None:

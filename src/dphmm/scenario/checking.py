@@ -10,6 +10,7 @@ from math import sqrt
 
 import numpy as np
 
+from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.words import NEARER, conditions
@@ -173,15 +174,14 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
     """What an answer at every one of so many steps would cost; see `Check`."""
     if scenario.settings.delta:
         return None
-    met = [scenario.plan.at(possible) for _, possible, _ in possible_steps(scenario, steps)]
-    met += [met[-1]] * (steps - len(met))
-    history = History.of(
-        scenario.query,
-        scenario.model,
-        [None if step.is_lone else step.body for step in met],
-        scenario.settings.epsilon,
-        start=scenario.start,
-    )
+    epsilon = scenario.settings.epsilon
+    charges: list[list[Charge]] = []
+    for _, possible, _ in possible_steps(scenario, steps):
+        step = scenario.plan.at(possible)
+        law = scenario.query, step.body, epsilon, step.mechanism(epsilon).gamma
+        charges.append([] if step.is_lone else [Charge(*law)])
+    charges += [charges[-1]] * (steps - len(charges))
+    history = History(scenario.model, charges, start=scenario.start)
     return privacy_statement(history, width=max(1, steps // 2))
 
 
