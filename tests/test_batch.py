@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -156,6 +157,39 @@ def test_flat_hulls_cut_each_persons_possible_set_for_itself() -> None:
     paths = rng.integers(16, size=(4, 5))
     batch = compare(model, plan, [5] * 5, paths, np.ones(paths.shape, dtype=bool))
     assert len({batch.belief(number).possible.tobytes() for number in range(5)}) > 1
+
+
+# Threads
+
+
+def test_threads_on_one_batch_give_one_answer_a_moment_and_the_ledgers_agree() -> None:
+    model, query = lazy_grid(4)
+    names, paths = [f"p{n}" for n in range(20)], [5] * 20
+
+    def begin() -> Batch:
+        plan = Plan(PolicyGraph.complete(16), query)
+        return Batch(model, plan, epsilon=1, people=names, start=5, time=0, randomness=KEYED)
+
+    alone, shared = begin(), begin()
+    expected = {step: alone.release(paths).lattice.tolist() for step in range(1, 41)}
+    said: list[tuple[int, list[list[int]]]] = []
+
+    def ask() -> None:
+        for _ in range(5):
+            release = shared.release(paths)
+            said.append((int(release.times[0]), release.lattice.tolist()))
+            assert shared.standings([3])[0].spent >= int(release.times[0])
+
+    workers = [threading.Thread(target=ask) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(time for time, _ in said) == list(expected)
+    assert dict(said) == expected
+    for number in range(20):
+        assert shared.ledger(number).entries == alone.ledger(number).entries
+        assert shared.standings([number])[0].to_bytes() == alone.standings([number])[0].to_bytes()
 
 
 # Bad input

@@ -6,19 +6,36 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm import KeyedRandomness
+from dphmm import DataError, KeyedRandomness
 from dphmm.books.journal import Journal
-from dphmm.scenario import Scenario
-from tests.scenarios import FEWER, LABELS, MARK, paper_scenario, run, scenarios, trips, written
+from dphmm.scenario import Scenario, write_whole
+from dphmm.tables import files
+from tests.scenarios import (
+    FEWER,
+    LABELS,
+    MARK,
+    is_one_line,
+    paper_scenario,
+    run,
+    scenarios,
+    trips,
+    written,
+)
 
 TRIPS = trips(("ann", 1, 2), ("bob", 1, 3), ("ann", 2, 4), ("ann", 4, 5), ("bob", 2, 5))
 
@@ -60,7 +77,8 @@ def test_the_answers_are_those_of_a_stream_with_the_same_key(scenario: Path) -> 
     answers = [row for row in table(result.stdout) if row["person"] == "ann"]
     for row, release in zip(answers, expected, strict=True):
         assert [float(row["x"]), float(row["y"])] == release.answer.tolist()
-        assert [float(row["estimate_x"]), float(row["estimate_y"])] == release.estimate.tolist()
+        written = [float(row["estimate_x"]), float(row["estimate_y"])]
+        assert written == release.estimate.round(3).tolist(), "a thousandth of the lattice's step"
 
 
 def test_json_lines_come_in_and_go_out(scenario: Path) -> None:
@@ -196,6 +214,70 @@ def test_any_scenario_releases_every_row_once(
                 said = journal.records("", person)
                 assert len(said) == people.count(person)
                 assert all(record.epsilon == scenario.settings.epsilon for record in said)
+
+
+# Two runs at once
+
+
+def test_a_second_run_with_the_same_output_is_refused_and_spends_nothing(scenario: Path) -> None:
+    folder, out = scenario.parent, scenario.parent / "out.csv"
+    words = ["release", scenario, "-", "--ledger", folder / "a", "-o", out]
+    with subprocess.Popen(
+        [sys.executable, "-m", "dphmm", *map(str, words)], stdin=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdin is not None
+        while not (folder / ".out.csv.part").exists():
+            assert first.poll() is None
+            time.sleep(0.01)
+        again = run("release", scenario, folder / "trips.csv", "--ledger", folder / "b", "-o", out)
+        assert again.exit_code == 2
+        assert is_one_line(again.stderr)
+        assert "out.csv: output must be free, got one in use by a run" in again.stderr
+        first.communicate(TRIPS)
+    assert first.returncode == 0
+    with Journal(folder / "b") as journal:
+        assert not journal.people
+    assert len(table(out.read_text())) == 5
+    assert run("release", scenario, folder / "trips.csv", "-o", out).exit_code == 0
+    assert not list(folder.glob(".*part"))
+
+
+def test_files_that_many_write_at_once_are_whole(tmp_path: Path) -> None:
+    path, contents = tmp_path / "file", [bytes([65 + n]) * 50_000 for n in range(6)]
+    written: list[bytes] = []
+
+    def write(content: bytes) -> None:
+        for _ in range(40):
+            with suppress(DataError):
+                write_whole(path, content)
+                written.append(path.read_bytes())
+
+    workers = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert written
+    assert set(written) <= set(contents)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_another_run_has_just_finished_is_not_written_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, partial, honest = tmp_path / "file", tmp_path / ".file.part", files.hold
+
+    def hold_late(file: BinaryIO, what: str) -> None:
+        monkeypatch.undo()
+        partial.write_text("theirs")
+        partial.rename(path)  # between being opened and being locked
+        honest(file, what)
+
+    monkeypatch.setattr(files, "hold", hold_late)
+    with files.whole_file(path) as out:
+        assert path.read_text() == "theirs"
+        out.write(b"ours")
+    assert path.read_text() == "ours"
 
 
 # Oracle

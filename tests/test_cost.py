@@ -29,6 +29,7 @@ from dphmm.cost import (
     window_epsilon,
     worst_pair,
 )
+from dphmm.cost.words import CONDITION
 from dphmm.errors import ArgumentError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -510,7 +511,7 @@ def test_a_bus_that_stays_where_the_ring_never_does_is_told_what_it_loses() -> N
     facts = History.of(query, stated, [body] * steps, 1)
     assert path_epsilon(facts, bus, other) == steps
     assert sequence_epsilon(facts) == 4
-    assert "for people who move as the model says is possible" in privacy_statement(facts).text()
+    assert CONDITION in privacy_statement(facts).text()
     learned = MarkovModel(stated.transition, anywhere=0.01)
     guesses = History.of(query, learned, [body] * steps, 1)
     assert sequence_epsilon(guesses) == paper_sequence_epsilon(guesses) == steps
@@ -520,9 +521,9 @@ def test_a_bus_that_stays_where_the_ring_never_does_is_told_what_it_loses() -> N
     assert statement.own is not None
     assert (statement.own.event, statement.own.sequence) == (0, 4)
     lines = statement.text().splitlines()
-    conditional = [line for line in lines if "for people who move" in line]
+    conditional = [line for line in lines if "for people who" in line]
     assert len(conditional) == 1
-    assert conditional[0].startswith("These hold whatever you did; for people who move as the")
+    assert conditional[0].startswith("These hold whatever you did; for people who make only the")
 
 
 def test_every_sentence_under_facts_has_its_condition() -> None:
@@ -535,7 +536,7 @@ def test_every_sentence_under_facts_has_its_condition() -> None:
     promises = [line for line in text if "by at most" in line or "without limit" in line]
     assert len(promises) == 5
     for line in promises:
-        assert line.endswith("for people who move as the model says is possible.")
+        assert line.endswith(f", {CONDITION}.")
     whole = MarkovModel(np.full((9, 9), 1 / 9))
     assert not privacy_statement(History.of(query, whole, [hull] * 3, 1)).stated_zeros
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dphmm import (
     ArgumentError,
+    Batch,
     BudgetError,
     Clock,
     Journal,
@@ -363,6 +364,28 @@ def test_an_answered_slot_keeps_its_answer_whatever_the_scenario_becomes(
         assert place.spent == 2 + (other.settings.epsilon if change in SAME_LAW else 0)
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_by_hand_too_an_answered_slot_is_not_answered_again(tmp_path: Path, change: str) -> None:
+    scenario = paper_scenario(clock=Clock(origin=0))
+    other = CHANGES[change](scenario)
+    ann = scenario.stream("ann")
+    ann.release(1)
+    with pytest.raises(ArgumentError, match="got one already answered"):
+        other.stream("ann", ledger=ann.ledger).release(4)
+    if change in SAME_LAW:
+        assert other.terms.stream(ann.standing).release(4).time == 2
+        assert other.terms.batch([ann.standing]).release([4]).times.tolist() == [2]
+    else:
+        with pytest.raises(ArgumentError, match="standing must be of the stream's law"):
+            other.terms.stream(ann.standing)
+        with pytest.raises(ArgumentError, match="law must be that of the standings"):
+            other.terms.batch([ann.standing])
+    book = MemoryBook()
+    first = scenario.release(write(tmp_path, [("ann", 1, 2)]), book=book)
+    again = other.release(write(tmp_path, [("ann", 1, 5)]), book=book)
+    assert first["x", "y", "epsilon"].equals(again["x", "y", "epsilon"])
+
+
 @pytest.mark.parametrize("place", ["--ledger", "--store"])
 def test_the_command_line_keeps_answers_through_every_change(tmp_path: Path, place: str) -> None:
     scenario = paper_scenario(clock=Clock(origin=0))
@@ -579,6 +602,38 @@ def test_times_in_answers_and_ledger_are_the_steps_own(tmp_path: Path) -> None:
     assert [row[1] for row in answers_of(raw.stdout)] == list(planted)
 
 
+# Names
+
+
+def test_a_name_has_no_blanks_at_its_ends(tmp_path: Path) -> None:
+    """A file's cells are read without them, so by another route it would be somebody else."""
+    scenario, path = paper_scenario(clock=Clock(origin=0)), written(tmp_path, clock=Clock(origin=0))
+    rows = write(tmp_path, [("ann", 1, 2), (" ann ", 1, 3), (" ann", 2, 3)])
+    result = run("release", path, rows)
+    assert result.exit_code == 0, result.stderr
+    assert [row[0] for row in answers_of(result.stdout)] == ["ann"] * 3
+    assert "1 rows got the answer" in result.stderr
+    table = scenario.release(rows, book=MemoryBook())
+    assert table["person"].to_list() == ["ann"] * 3
+    for name in (" ann", "ann ", " "):
+        refused = pytest.raises(ArgumentError, match="none of them a blank at either end")
+        for route in (
+            lambda name: scenario.stream(name),
+            lambda name: scenario.stream(name, book=MemoryBook()),
+            lambda name: scenario.release(rows, person=name),
+            lambda name: engine.release(MemoryBook(), [ask(scenario, [(name, 1, 1)])]),
+            lambda name: Batch(
+                scenario.model, scenario.plan, epsilon=1, people=[name], start=scenario.start
+            ),
+            lambda name: Query([0, 1], name=name),
+        ):
+            with refused:
+                route(name)
+        asked = run("release", path, rows, "--person", name)
+        assert asked.exit_code == 2
+        assert "a blank at either end" in asked.stderr
+
+
 # Streams that go on from a book
 
 
@@ -674,6 +729,33 @@ def test_a_stream_of_an_adopted_and_killed_ledger_follows_all_of_it(tmp_path: Pa
         stream = second.stream("ann", book=journal)
         assert stream.time == 4
         assert stream.said[-1].lattice.tolist() == said.release(1).lattice.tolist()
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_stream_follows_its_book_from_the_last_adoption_on(tmp_path: Path, kind: str) -> None:
+    first, second = paper_scenario(), paper_scenario(policy=Policy(complete=True))
+    line = Line("", "ann", "state")
+
+    def check(book: Book, scenario: Scenario, times: list[int]) -> None:
+        stream, (place,) = scenario.stream("ann", book=book), book.places([line])
+        assert [one.time for one in stream.said] == times
+        assert place.standing is not None
+        assert stream.standing.to_bytes() == place.standing.to_bytes()
+
+    with book_of(kind, tmp_path) as book:
+        engine.release(book, [ask(first, [("ann", 1, 1), ("ann", 2, 3)])])
+        check(book, first, [1, 2])
+        assert len(list(adopt_terms(book, second.terms, same_states=True))) == 1  # type: ignore
+        engine.release(book, [ask(second, [("ann", 3, 4), ("ann", 5, 5)])])
+        check(book, second, [3, 5])
+        # Back again: the answers of slots 1 and 2 followed this law, but not into this belief.
+        assert len(list(adopt_terms(book, first.terms, same_states=False))) == 1  # type: ignore
+        check(book, first, [])
+        engine.release(book, [ask(first, [("ann", 6, 4)])])
+        check(book, first, [6])
+    if kind == "journal":
+        with book_of(kind, tmp_path) as book:
+            check(book, first, [6])
 
 
 def test_a_disk_that_takes_a_part_of_a_write_is_an_error(

@@ -186,18 +186,42 @@ def test_a_changed_law_goes_on_when_it_is_adopted_and_a_key_when_it_is_rotated(s
     write_scenario(tmp_path, changed)
     command = ["ledger", "adopt", store.database.name, str(tmp_path / "paper.toml")]
     assert CliRunner().invoke(program, [*command, "--same-states"]).exit_code == 0
+    assert other.ask("GET", other.person() + "/track").json()["slots"] == []
     assert other.release(2, "s6").status_code == 200
     assert red.release(3, "s6").status_code == 422
+    # What was said since can be read, and says since when.
+    answers = [other.release(time, "s5").json() for time in (3, 5)]
+    track = other.ask("GET", other.person() + "/track").json()
+    assert track["slots"] == [2, 3, 4, 5]
+    assert track["track"][-1] == pytest.approx(answers[-1]["estimate"], rel=1e-9)
+    costs = other.ask("GET", other.person() + "/privacy").json()
+    assert (costs["releases"], costs["spent"], costs["since"]) == (3, "3", 1)
+    assert costs["before"] == "1"
+    assert "epsilon 1 was spent before, which nothing here counts" in costs["text"]
+    assert costs["text"].startswith("After slot 1, where this scenario was adopted:\n3 releases")
     new = write_key(tmp_path / "new", b"n" * 32)
     command = ["ledger", "rotate", store.database.name, "--key-file", new]
     assert CliRunner().invoke(program, command).exit_code == 0
-    refused = other.release(3, "s6")  # the running server still has the old key
+    refused = other.release(6, "s6")  # the running server still has the old key
     assert refused.status_code == 422
     assert "key must be the one" in refused.json()["problem"]
     again = Client(store, create_app(store, FAST, KeyedRandomness(b"n" * 32)), toml=changed)
     assert again.release(2, "s3").json()["repeated"]
-    assert again.release(3, "s6").status_code == 200
-    assert again.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "3"
+    assert again.release(6, "s6").status_code == 200
+    assert again.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "5"
+
+
+def test_a_name_has_no_blanks_at_its_ends(store):
+    red = Client(store, create_app(store, FAST))
+    red.begin()
+    red.release(1, "s3")
+    for name in ("%20anna", "anna%20", "%20"):
+        refused = red.begin(name)
+        assert refused.status_code == 422
+        assert "a blank at either end" in refused.json()["problem"]
+        assert red.release(1, "s6", name).status_code == 422
+        assert red.ask("GET", red.person(name) + "/track").status_code == 404
+    assert store.people(client="red") == ["anna"]
 
 
 # Laws

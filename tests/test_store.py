@@ -64,8 +64,8 @@ def test_a_time_in_the_past_that_was_not_answered_is_refused(store):
     assert store.places([Line("", "anna", "state")])[0].latest == 5
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "x" * 300, "a\0b"])
-def test_a_name_must_be_printable(store, name):
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 300, "a\0b", " ann", "ann "])
+def test_a_name_must_be_printable_and_without_blanks_around_it(store, name):
     with pytest.raises(ArgumentError, match="person must be 1 to 200 printable"):
         release(store, name, 1, 4)
     with pytest.raises(ArgumentError, match="client must be letters, digits and dashes"):
@@ -154,7 +154,7 @@ def test_erasing_keeps_the_budget(store):
     release(store, "anna", 1, 4)
     for time in (2, 3):
         stone = store.erase("anna")
-        assert stone.budget == 2
+        assert str(stone.budget) == "2"
         store.begin("anna")
         if time == 2:
             release(store, "anna", time, 4)

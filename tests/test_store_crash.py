@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
+from dphmm.books import Store, find_problems
 from tests.crash.killing import Killing
 from tests.crash.postgres import running_server
+from tests.crash.world import release
 
 SHORT, FULL = 10, 200
 SEED = 7
@@ -50,3 +55,61 @@ def test_two_hundred_kills_lose_nothing_on_sqlite(tmp_path):
 def test_two_hundred_kills_lose_nothing_on_postgresql():
     with running_server() as server:
         check(server.new_database(), FULL)
+
+
+# A process that forks
+
+
+def fork_and_release(url):
+    """A parent and its child go on releasing with the store that was open when they parted."""
+    store = Store.open(url)
+    release(store, "parent", 1, 4)
+    mine = store.database._connection()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            assert store.database._connection() is not mine
+            for time in range(1, 21):
+                release(store, "child", time, 4)
+            store.close()  # the child's connections, not the parent's
+            code = 0
+        finally:
+            os._exit(code)
+    for time in range(2, 21):
+        release(store, "parent", time, 4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    release(store, "parent", 21, 4)
+    assert store.database._connection() is mine
+    assert find_problems(store) == []
+    assert {name: store.ledger(name).spent for name in store.people()} == {
+        "parent": 21,
+        "child": 20,
+    }
+    store.close()
+
+
+def test_a_forked_process_has_its_own_connection_on_sqlite(tmp_path):
+    fork_and_release(str(tmp_path / "store.db"))
+
+
+@pytest.mark.postgres
+def test_a_forked_process_has_its_own_connection_on_postgresql():
+    with running_server() as server:
+        fork_and_release(server.new_database())
+
+
+def test_a_fork_while_another_thread_writes_leaves_no_lock_behind(tmp_path):
+    store = Store.open(str(tmp_path / "store.db"))
+    with store.database._writing, store.database._guard:
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            code = 1
+            try:
+                release(store, "child", 1, 4)
+                code = 0
+            finally:
+                os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.close()

@@ -7,13 +7,15 @@ import sqlite3
 import numpy as np
 import pytest
 
-from dphmm import ArgumentError, StoreError
+from dphmm import ArgumentError, PolicyGraph, Query, Scenario, StoreError
 from dphmm.books import Store, find_problems, inspect
+from dphmm.books.changing import adopt_terms
 from dphmm.books.database import Postgres, Sqlite, connect
 from dphmm.books.schema import VERSION
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.release import engine
 from dphmm.release.moment import Line
+from tests import paper
 from tests.crash import world
 from tests.crash.postgres import running_server
 from tests.crash.world import ask, release, same, terms
@@ -91,12 +93,35 @@ def test_a_new_store_knows_its_version(store):
     assert (facts["version"], facts["people"]) == (VERSION, 0)
 
 
+def test_an_older_store_goes_on_from_where_its_lines_stand(tmp_path):
+    """Version 3 did not write down from where a line had adopted its law."""
+    query = Query(paper.VALUES)
+    first, second = (
+        Scenario(query, world.MODEL, policy, epsilon=1, start=0)
+        for policy in (world.POLICY, PolicyGraph.complete(6))
+    )
+    store = Store.open(tmp_path / "old.db")
+    first.stream("ann", book=store, time=0).release(1)
+    assert len(list(adopt_terms(store, second.terms, same_states=True))) == 1
+    second.stream("ann", book=store).release(3)
+    with store.database.transaction() as transaction:
+        transaction.rows("ALTER TABLE adoptions DROP COLUMN content")
+        transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
+    store.close()
+    store = Store.open(tmp_path / "old.db")
+    ann = second.stream("ann", book=store)
+    assert (ann.time, ann.said) == (2, [])
+    ann.release(3)
+    assert [one.time for one in second.stream("ann", book=store).said] == [3]
+    store.close()
+
+
 def test_a_store_of_the_future_is_refused(tmp_path):
     store = Store.open(str(tmp_path / "new.db"))
     with store.database.transaction() as transaction:
         transaction.rows("UPDATE facts SET value = '99' WHERE name = 'version'")
     store.close()
-    with pytest.raises(StoreError, match="has version 99, this dphmm knows up to 3"):
+    with pytest.raises(StoreError, match=f"has version 99, this dphmm knows up to {VERSION}"):
         Store.open(str(tmp_path / "new.db"))
 
 

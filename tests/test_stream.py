@@ -105,7 +105,7 @@ def test_a_lone_possible_state_is_released_with_a_statement():
     stream = example(model=model, policy=PolicyGraph.complete(3), query=Query([0, 5, 9]))
     release = stream.release(1)
     assert release.statement.startswith(
-        "Only one state is possible for people who move as the model says is possible, so the"
+        "Only one state is possible for people who move as the model says is possible from its "
     )
     assert release.lattice.tolist() == [5]
     assert (release.epsilon, stream.ledger.spent) == (0, 0)
@@ -788,7 +788,7 @@ def test_only_an_experiment_is_marked_as_not_private():
         ({"delta": -0.1}, "delta must be at least 0 and below 1"),
         ({"ledger": 3}, "ledger must be a Ledger, got int"),
         ({"person": ""}, "person must be named when noise is keyed"),
-        ({"person": 3}, "person must be a name, got int"),
+        ({"person": 3}, "person must be 1 to 200 printable"),
         ({"client": "a b"}, "client must be letters, digits and dashes"),
         ({"time": None}, "time must be given when noise is keyed"),
         ({"time": 1.0}, "time must be a whole number"),

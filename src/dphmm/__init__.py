@@ -12,15 +12,22 @@ from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost import (
     Charge,
     History,
+    Leakage,
+    PrivacyLoss,
     PrivacyStatement,
+    Whereabouts,
     compose,
     constrained_epsilon,
     event_epsilon,
     paper_sequence_epsilon,
+    privacy_loss,
     privacy_statement,
+    realised_leakage,
     realised_odds,
     sequence_bracket,
     sequence_epsilon,
+    temporal_leakage,
+    whereabouts,
     window_epsilon,
     worst_pair,
 )
@@ -34,6 +41,7 @@ from dphmm.cost.adversary import (
 )
 from dphmm.cost.blowfish import Blowfish, Secret, counting_query
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit
 from dphmm.cost.local_noise import LocalRelease
 from dphmm.errors import (
     ArgumentError,
@@ -51,6 +59,7 @@ from dphmm.errors import (
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.shapes import enlarge
+from dphmm.noise.bound import least_error
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import (
     KeyedRandomness,
@@ -65,8 +74,10 @@ from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
 from dphmm.policy.repair import added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
-from dphmm.release.batch import Batch, BatchRelease
+from dphmm.release.answers import BatchRelease
+from dphmm.release.batch import Batch
 from dphmm.release.said import Release
+from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
@@ -101,7 +112,9 @@ __all__ = [
     "History",
     "Journal",
     "KeyedRandomness",
+    "Leakage",
     "Ledger",
+    "Limit",
     "LocalRelease",
     "MarkovModel",
     "Mechanism",
@@ -110,12 +123,14 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyGraph",
+    "PrivacyLoss",
     "PrivacyStatement",
     "Query",
     "Randomness",
     "Release",
     "Scenario",
     "ScenarioError",
+    "Schedule",
     "SecondOrderModel",
     "Secret",
     "SecureRandomness",
@@ -128,6 +143,7 @@ __all__ = [
     "Stream",
     "TimeVaryingModel",
     "TooLargeError",
+    "Whereabouts",
     "added_edges",
     "attack",
     "audit_sampler",
@@ -143,18 +159,23 @@ __all__ = [
     "guarantee_against",
     "is_protectable",
     "largest_gains",
+    "least_error",
     "paper_sequence_epsilon",
+    "privacy_loss",
     "privacy_statement",
     "private_identification_rate",
     "private_score",
     "protect",
+    "realised_leakage",
     "realised_odds",
     "reference_knorm",
     "sensitivity_hull",
     "sequence_bracket",
     "sequence_epsilon",
     "suspect_probabilities",
+    "temporal_leakage",
     "unprotected",
+    "whereabouts",
     "window_epsilon",
     "worst_pair",
 ]

@@ -21,10 +21,11 @@ the truth, so every one of them can be shown to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -41,6 +42,9 @@ __all__ = [
     "StoreError",
     "TooLargeError",
 ]
+
+
+LONGEST_NAME = 200
 
 
 class DphmmError(Exception):
@@ -63,20 +67,39 @@ class BudgetError(DphmmError):
     """A release that the ledger's limit does not allow; nothing was drawn or written.
 
     Args:
-        spent: What was spent before.
+        spent: What was spent before, in all or in the window.
         requested: What this release would have cost.
         remaining: What the limit still allows.
+        window: The limit's window that is full, in words; None if it is the limit in all.
+        opens: The first slot at which the same release is possible, if one is.
+        when: What that slot is called, if not by its number.
     """
 
-    def __init__(self, *, spent: Fraction, requested: Fraction, remaining: Fraction) -> None:
+    def __init__(
+        self,
+        *,
+        spent: Fraction,
+        requested: Fraction,
+        remaining: Fraction,
+        window: str | None = None,
+        opens: int | None = None,
+        when: int | str | None = None,
+    ) -> None:
+        limit = "the limit" if window is None else f"the limit of {window}"
+        later = "raise the limit" if opens is None else f"ask again at slot {opens} or later"
+        if when is not None:
+            later = f"ask again for {when} or later"
         super().__init__(
-            f"epsilon must stay within the limit, got a request for {float(requested):g} "
+            f"epsilon must stay within {limit}, got a request for {float(requested):g} "
             f"with {float(spent):g} spent and {float(remaining):g} remaining; "
-            f"ask for less or raise the limit"
+            f"ask for less or {later}"
         )
         self.spent = spent
         self.requested = requested
         self.remaining = remaining
+        self.window = window
+        self.opens = opens
+        self.when = when
 
 
 class ExposureError(DphmmError):
@@ -134,6 +157,22 @@ def expect(value: object, kind: type, argument: str) -> None:
         )
 
 
+def expect_each(values: Iterable[Any], kind: type, argument: str) -> list[Any]:
+    """A list of the values, if they are several and each is of a type.
+
+    Args:
+        values: What was given.
+        kind: The class that each must be an instance of.
+        argument: What the message calls them.
+    """
+    if not isinstance(values, Iterable):
+        raise ArgumentError(f"{argument} must be a sequence, got {type(values).__name__}")
+    listed = list(values)
+    for value in listed:
+        expect(value, kind, f"each of {argument}")
+    return listed
+
+
 def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
     """Refuse a word that is none of the options.
 
@@ -145,6 +184,25 @@ def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
     if not isinstance(value, str) or value not in options:
         known = f"{', '.join(options[:-1])} or {options[-1]}"
         raise ArgumentError(f"{argument} must be {known}, got {value!r}")
+
+
+def check_name(name: str, argument: str) -> str:
+    """The name of a person or a question, if it can be stored, printed and told from others.
+
+    Cells of a file are read without the blanks around them, so a name has none at its ends:
+    " ann" would be somebody else than "ann" by another route.
+
+    Args:
+        name: What was given.
+        argument: What the message calls it.
+    """
+    fits = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
+    if not fits or not name.isprintable() or name != name.strip():
+        raise ArgumentError(
+            f"{argument} must be 1 to {LONGEST_NAME} printable characters, none of them a blank "
+            f"at either end"
+        )
+    return name
 
 
 def require(module: str, extra: str) -> ModuleType:

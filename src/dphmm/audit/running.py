@@ -43,7 +43,7 @@ from dphmm.audit.sampler import (
 )
 from dphmm.audit.search import search_events
 from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact
+from dphmm.geometry.exact import Exact, whole
 
 __all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit_sampler"]
 
@@ -113,9 +113,8 @@ class Audit:
 
 def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: float) -> Audit:
     """The audit of what makes fresh samplers."""
-    if draws < LEAST_DRAWS:
-        raise ArgumentError(f"draws must be at least {LEAST_DRAWS}, got {draws!r}")
-    if not 0 < false_alarm < 1:
+    whole(draws, "draws", LEAST_DRAWS)
+    if not isinstance(false_alarm, (int, float)) or not 0 < false_alarm < 1:
         raise ArgumentError(f"false_alarm must lie between 0 and 1, got {false_alarm!r}")
     sampler = make()
     claim = checked(sampler)

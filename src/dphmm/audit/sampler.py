@@ -208,7 +208,7 @@ def _limits(claimed: Exact | Sequence[Exact], edges: Answers) -> dict[tuple[int,
         raise ArgumentError(f"claimed must be one epsilon, or {len(edges)}, got {len(each)}")
     limits: dict[tuple[int, int], Fraction] = {}
     for (a, b), one in zip(edges.tolist(), each, strict=True):
-        pair, epsilon = (min(a, b), max(a, b)), as_epsilon(one)  # type: ignore[arg-type]
+        pair, epsilon = (min(a, b), max(a, b)), as_epsilon(one, "claimed")  # type: ignore[arg-type]
         limits[pair] = min(epsilon, limits.get(pair, epsilon))
     return limits
 

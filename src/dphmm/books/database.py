@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
-from dphmm.errors import ArgumentError, StoreError, require
+from dphmm.errors import ArgumentError, StoreError, expect, require
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
 
@@ -42,14 +43,26 @@ class Transaction(ABC):
 
 
 class Database(ABC):
-    """A place for transactions; safe to share between threads, each has its own connection."""
+    """A place for transactions; safe to share between threads, each has its own connection.
+
+    So has each process: what is forked makes new ones.
+    """
 
     dialect: str
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._local = threading.local()
+        self._inherited: list[Any] = []
+        """The connections of the process that this one was forked from: not ours to close."""
         self._open: set[Any] = set()
+        self._begin()
+        _DATABASES.add(self)
+
+    def _begin(self) -> None:
+        """Have no connection, and no lock that a thread of another process holds."""
+        self._inherited.append(self._open)
+        self._open = set()
+        self._local = threading.local()
         self._guard = threading.Lock()
 
     @abstractmethod
@@ -87,6 +100,17 @@ class Database(ABC):
             self._open.clear()
 
 
+_DATABASES: WeakSet[Database] = WeakSet()
+
+
+def _forget_inherited() -> None:
+    for database in _DATABASES:
+        database._begin()
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
+
+
 class _SqliteTransaction(Transaction):
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -106,6 +130,9 @@ class Sqlite(Database):
     def __init__(self, path: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         super().__init__(path)
         self._busy_seconds = busy_seconds
+
+    def _begin(self) -> None:
+        super()._begin()
         # SQLite has one writer at a time anyway; its own way of waiting is to sleep and retry.
         self._writing = threading.Lock()
 
@@ -241,8 +268,11 @@ class Postgres(Database):
         return StoreError(f"the store {self.name} {reason}")
 
 
-def connect(url: str) -> Database:
+def connect(url: str | Path) -> Database:
     """The database of a URL: postgresql://..., sqlite:///path, or the path of a file."""
+    if isinstance(url, Path):
+        return Sqlite(str(url))
+    expect(url, str, "url")
     scheme, separator, rest = url.partition("://")
     if not separator:
         return Sqlite(url)

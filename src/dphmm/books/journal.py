@@ -11,7 +11,6 @@ then said again to the belief.
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import zlib
@@ -23,7 +22,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dphmm.books.memory import MemoryBook
-from dphmm.errors import DataError
+from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -31,7 +30,7 @@ from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
-from dphmm.tables.files import sync_folder
+from dphmm.tables.files import as_path, hold, sync_folder
 
 __all__ = ["Journal"]
 
@@ -59,12 +58,17 @@ class Journal(MemoryBook):
 
     def __init__(self, path: str | Path, time_of: Callable[[int], int | str] | None = None) -> None:
         super().__init__()
-        self.path = Path(path)
+        self.path = as_path(path)
+        if time_of is not None and not callable(time_of):
+            raise ArgumentError(f"time_of must be a function, got {type(time_of).__name__}")
         self._time_of = time_of
         self._written: dict[Line, int] = {}
         """How many answers each line had when its standing was written."""
         self._on_disk: dict[Line, tuple[int, int]] = {}
         """Where the latest standing of each line begins in the file, and how long it is."""
+        self._adopted_at: dict[Line, tuple[int, int]] = {}
+        """The same of the standings from which other laws were adopted."""
+        self._adopting = False
         self._file = self._open()
         try:
             self._read()
@@ -77,7 +81,7 @@ class Journal(MemoryBook):
     ) -> None:
         """See `Book`."""
         with self._guard:
-            self._check(standings, places)
+            self._check(answers, standings, places)
             new = [record for table in answers for record in table.records()]
             lines = [self._answer_line(record) for record in new]
             counts: dict[Line, int] = {}
@@ -102,16 +106,24 @@ class Journal(MemoryBook):
 
     def adopt(self, standing: Standing) -> None:
         """See `MemoryBook`; the file says that it happened."""
+        expect(standing, Standing, "standing")
         with self._guard:
             before = self._find_standing(standing.line)
             was = None if before is None else before.law.hex()
             facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
             self._append([_line("adopted", facts)], [standing])
-            super().adopt(standing)
+            self._stand([standing])
+            self._adopted_at[standing.line] = self._on_disk[standing.line]
             self._written[standing.line] = len(self._records.get(standing.line, ()))
+
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`."""
+        expect(line, Line, "line")
+        return self._read_standing(self._adopted_at.get(line))
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
+        expect(key, KeyInUse, "key")
         with self._guard:
             self._append([_line("key", vars(key))])
             super().use_key(key)
@@ -142,9 +154,12 @@ class Journal(MemoryBook):
         self._standings.clear()
 
     def _find_standing(self, line: Line) -> Standing | None:
-        if line in self._standings or line not in self._on_disk:
-            return self._standings.get(line)
-        start, size = self._on_disk[line]
+        return self._standings.get(line) or self._read_standing(self._on_disk.get(line))
+
+    def _read_standing(self, place: tuple[int, int] | None) -> Standing | None:
+        if place is None:
+            return None
+        start, size = place
         return _standing(json.loads(os.pread(self._file.fileno(), size, start)))
 
     def __enter__(self) -> Journal:
@@ -210,11 +225,7 @@ class Journal(MemoryBook):
             ) from None
         file = os.fdopen(opened, "a+b", buffering=0)
         self._process = os.getpid()
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise DataError(f"{self.path}: ledger must be free, got one in use by a run") from None
+        hold(file, f"{self.path}: ledger")
         return file
 
     def _read(self) -> None:
@@ -251,11 +262,14 @@ class Journal(MemoryBook):
             self._stand([standing])
             self._standings.clear()
             self._on_disk[standing.line] = (place, size)
+            if self._adopting:
+                self._adopted_at[standing.line] = (place, size)
             self._written[standing.line] = len(self._records.get(standing.line, ()))
         elif kind == "key":
             super().use_key(KeyInUse(**facts))
         elif kind not in ("adopted", "end"):
             raise ValueError(kind)
+        self._adopting = kind == "adopted"  # the standing that begins it stands on the next line
 
     def _shorten(self) -> None:
         """Remove what a failed or killed write left behind the last whole line."""

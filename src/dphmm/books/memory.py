@@ -5,12 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
+from numbers import Integral
 
-from dphmm.cost.ledger import Totals
-from dphmm.errors import MovedError, StoreError
+from dphmm.cost.budget import Span
+from dphmm.cost.limit import spread
+from dphmm.cost.totals import Totals
+from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse
+from dphmm.release.book import KeyInUse, check_commit
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -27,7 +31,12 @@ class MemoryBook:
 
     def __init__(self) -> None:
         self._standings: dict[Line, Standing] = {}
+        self._adopted: dict[Line, Standing] = {}
         self._records: dict[Line, dict[int, Record]] = {}
+        self._asked: dict[tuple[str, str], list[Line]] = {}
+        """The lines of each person about whom something was said."""
+        self._clocks: dict[tuple[str, str], dict[Line, str]] = {}
+        """Of each person the lines that stand somewhere, and what their slots are."""
         self._spent: dict[tuple[str, str], Totals] = {}
         self._versions: dict[tuple[str, str], int] = {}
         self._key: KeyInUse | None = None
@@ -49,18 +58,16 @@ class MemoryBook:
             client: Whose person it is; empty outside a service.
             person: Their name.
         """
-        found = (
-            record
-            for line, said in self._records.items()
-            if line[:2] == (client, person)
-            for record in said.values()
-        )
+        expect(client, str, "client")
+        expect(person, str, "person")
+        lines = self._asked.get((client, person), ())
+        found = [record for line in lines for record in self._records[line].values()]
         return sorted(found, key=lambda record: record.time)
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
         with self._guard:
-            return [self._place(line) for line in lines]
+            return [self._place(line) for line in expect_each(lines, Line, "lines")]
 
     def _place(self, line: Line) -> Place:
         person, said = line[:2], self._records.get(line, {})
@@ -74,29 +81,47 @@ class MemoryBook:
             latest=latest,
             answered=said,
             spent=Fraction(self._spent[person].of(0)) if person in self._spent else Fraction(0),
-            opens=self._key.first if self._key is not None and self._key.rotated else None,
+            recent=partial(self._recent, person),
+            opens=None if self._key is None else self._key.opens,
             known=person in self._spent,
             version=self._versions.get(person, 0),
             key=self._key,
         )
 
+    def _said(self, line: Line) -> dict[int, Record]:
+        expect(line, Line, "line")
+        return self._records.get(line, {})
+
     def _find_standing(self, line: Line) -> Standing | None:
         return self._standings.get(line)
 
+    def _recent(self, person: tuple[str, str], clock: str, since: int) -> list[Span]:
+        found = []
+        with self._guard:
+            for line, own in self._clocks.get(person, {}).items():
+                earliest, _ = spread(since, clock, own)
+                for time, record in reversed(self._records.get(line, {}).items()):
+                    if time < earliest:
+                        break
+                    found.append((*spread(time, own, clock), record.epsilon))
+        return found
+
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`."""
-        said = self._records.get(line, {})
+        said = self._said(line)
         if not said or next(reversed(said)) <= after:
             return ()
         return [record for time, record in said.items() if time > after]
 
-    def answers(self, line: Line) -> list[Record]:
+    def answers(self, line: Line, *, after: int | None = None) -> list[Record]:
         """See `Book`."""
-        return list(self._records.get(line, {}).values())
+        said = self._said(line).values()
+        return [record for record in said if after is None or record.time > after]
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
-        said = self._records.get(line, {})
+        said = self._said(line)
+        times = expect_each(times, Integral, "times")
         return {time: said[time] for time in times if time in said}
 
     def commit(
@@ -104,13 +129,16 @@ class MemoryBook:
     ) -> None:
         """See `Book`."""
         with self._guard:
-            self._check(standings, places)
+            self._check(answers, standings, places)
             for table in answers:
                 for record in table.records():
                     self._keep(record)
             self._stand(standings)
 
-    def _check(self, standings: Sequence[Standing], places: Sequence[Place]) -> None:
+    def _check(
+        self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
+    ) -> None:
+        check_commit(answers, standings, places)
         moved = [
             standing.line
             for standing, place in zip(standings, places, strict=True)
@@ -122,7 +150,10 @@ class MemoryBook:
 
     def _keep(self, record: Record) -> None:
         person = record.line[:2]
-        said = self._records.setdefault(record.line, {})
+        said = self._records.get(record.line)
+        if said is None:
+            said = self._records[record.line] = {}
+            self._asked.setdefault(person, []).append(record.line)
         if record.time in said:
             raise StoreError("a moment must be answered once, got a second answer for one")
         said[record.time] = record
@@ -134,6 +165,7 @@ class MemoryBook:
         for standing in standings:
             person = standing.line[:2]
             self._standings[standing.line] = standing
+            self._clocks.setdefault(person, {})[standing.line] = standing.clock
             self._spent.setdefault(person, Totals([Fraction(0)]))
             self._versions[person] = self._versions.get(person, 0) + 1
 
@@ -143,8 +175,15 @@ class MemoryBook:
         Args:
             standing: Where the line stands, under the other law.
         """
+        expect(standing, Standing, "standing")
         with self._guard:
             self._stand([standing])
+            self._adopted[standing.line] = standing
+
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`."""
+        expect(line, Line, "line")
+        return self._adopted.get(line)
 
     def key(self) -> KeyInUse | None:
         """See `Book`."""
@@ -152,6 +191,7 @@ class MemoryBook:
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
+        expect(key, KeyInUse, "key")
         self._key = key
 
     def __repr__(self) -> str:

@@ -8,19 +8,26 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from dphmm.books.database import Row, Transaction
-from dphmm.cost.ledger import Totals
+from dphmm.books.database import Database, Row, Transaction
+from dphmm.cost.limit import Limit
+from dphmm.cost.totals import Totals
+from dphmm.errors import DataError, StoreError, expect
+from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
 __all__ = [
+    "AnsweredTimes",
     "Person",
     "as_cost",
     "find_answers",
     "find_key_in_use",
     "find_person",
+    "find_prices",
+    "find_queries",
+    "find_standing",
     "latest_answers",
     "list_answers",
     "write",
@@ -36,13 +43,15 @@ class Person:
     Args:
         number: Its id, which is never given to another.
         limit: The person's own limit.
+        carried: What was spent on them before they were erased.
         spent: The sum over everything said, what was erased included.
         entries: How many answers there are.
         version: How often anything about the person was committed.
     """
 
     number: int
-    limit: Fraction | None
+    limit: Limit | None
+    carried: Fraction
     spent: Fraction
     entries: int
     version: int
@@ -52,22 +61,54 @@ def find_person(
     transaction: Transaction, client: str, name: str, *, lock: bool = False
 ) -> Person | None:
     """The person, if the store knows them; locked until the end of the transaction if asked."""
+    expect(client, str, "client")
+    expect(name, str, "person")
     row = transaction.row(
-        "SELECT id, budget, spent, entries, version FROM people WHERE client = ? AND name = ?"
-        + (transaction.for_update if lock else ""),
+        "SELECT id, budget, carried, spent, entries, version FROM people "
+        "WHERE client = ? AND name = ?" + (transaction.for_update if lock else ""),
         (client, name),
     )
     if row is None:
         return None
-    number, budget, spent, entries, version = row
-    limit = None if budget is None else Fraction(budget)
-    return Person(number, limit, Fraction(spent), entries, version)
+    number, budget, carried, spent, entries, version = row
+    limit = None if budget is None else Limit.read(budget)
+    return Person(number, limit, Fraction(carried), Fraction(spent), entries, version)
 
 
 def find_key_in_use(transaction: Transaction) -> KeyInUse | None:
     """The key that the store's noise comes from; None before the first answer."""
     row = transaction.row("SELECT value FROM facts WHERE name = 'key'")
     return None if row is None else KeyInUse(**json.loads(row[0]))
+
+
+def find_standing(
+    transaction: Transaction, person: int, query: str, *, adopted: bool = False
+) -> Standing | None:
+    """Where a line stands, or where it stood when it adopted its present law."""
+    table = "adoptions" if adopted else "standings"
+    row = transaction.row(
+        f"SELECT content FROM {table} WHERE person = ? AND query = ? AND content IS NOT NULL",
+        (person, query),
+    )
+    try:
+        return None if row is None else Standing.from_bytes(bytes(row[0]))
+    except DataError as fault:
+        raise StoreError(f"a standing of the store cannot be used: {fault}") from fault
+
+
+class AnsweredTimes:
+    """The slots of a line that were answered, looked up when somebody asks."""
+
+    def __init__(self, database: Database, person: int, query: str) -> None:
+        self._database, self._person, self._query = database, person, query
+
+    def __contains__(self, time: object) -> bool:
+        with self._database.transaction(write=False) as transaction:
+            row = transaction.row(
+                "SELECT 1 FROM answers WHERE person = ? AND query = ? AND time = ?",
+                (self._person, self._query, time),
+            )
+        return row is not None
 
 
 def find_answers(
@@ -99,8 +140,8 @@ def list_answers(
         (
             person,
             line.query,
-            -(2**62) if after is None else after,
-            2**62 if most is None else most,
+            -(2**62) if after is None else whole(after, "after", None),
+            2**62 if most is None else whole(most, "most"),
         ),
     )
     return [_record(line, row) for row in rows]
@@ -125,6 +166,25 @@ def _record(line: Line, row: Row) -> Record:
 def as_cost(text: str) -> Fraction | float:
     """A price that may be infinite."""
     return inf if text == "inf" else Fraction(text)
+
+
+def find_queries(transaction: Transaction, person: Person) -> list[str]:
+    """The questions about a person that stand somewhere."""
+    rows = transaction.rows("SELECT query FROM standings WHERE person = ?", (person.number,))
+    return [row[0] for row in rows]
+
+
+def find_prices(
+    transaction: Transaction, person: int, query: str, since: int
+) -> list[tuple[int, Fraction]]:
+    """The slots of a question from one on, and what their answers cost."""
+    rows = transaction.rows(
+        "SELECT time, epsilon FROM answers WHERE person = ? AND query = ? AND time >= ?",
+        (person, query, max(since, -(2**62))),
+    )
+    # Many answers have few prices, and reading a fraction is slow.
+    prices = {text: Fraction(text) for text in {epsilon for _, epsilon in rows}}
+    return [(time, prices[epsilon]) for time, epsilon in rows]
 
 
 def latest_answers(transaction: Transaction, person: int) -> dict[str, int]:

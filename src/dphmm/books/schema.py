@@ -81,7 +81,19 @@ CREATE TABLE keys (
 # their moments have no slot, so they cannot be carried over.
 OLDEST = 3
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST)
+# A line's history under its present law can be followed from here on.
+ADOPTED = """
+ALTER TABLE adoptions ADD COLUMN content BYTES;
+UPDATE adoptions SET content = (
+    SELECT content FROM standings
+    WHERE standings.person = adoptions.person AND standings.query = adoptions.query
+);
+"""
+
+# A limit with windows has to know when the erased prices were paid.
+CLOCKS = "ALTER TABLE tombstones ADD COLUMN clocks TEXT NOT NULL DEFAULT '{}'"
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache, partial
+from numbers import Integral
 from pathlib import Path
 from threading import Lock
 
@@ -17,23 +19,37 @@ from cachetools import LRUCache
 from dphmm.books.database import Database, Sqlite, Transaction, connect
 from dphmm.books.opening import prepare
 from dphmm.books.rows import (
+    AnsweredTimes,
     Person,
     as_cost,
     find_answers,
     find_key_in_use,
     find_person,
+    find_prices,
+    find_queries,
+    find_standing,
     latest_answers,
     list_answers,
     write,
 )
 from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
+from dphmm.cost.budget import Span
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, MovedError, NotFoundError, StoreError
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.cost.limit import Limit, spread
+from dphmm.errors import (
+    ArgumentError,
+    MovedError,
+    NotFoundError,
+    StoreError,
+    check_name,
+    expect,
+    expect_each,
+)
+from dphmm.geometry.exact import Exact
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.book import KeyInUse, check_commit
+from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
@@ -70,7 +86,7 @@ class Store:
         """Of a person's number and a query: the person's version and where the line stood then."""
 
     @classmethod
-    def open(cls, url: str, *, secret: bytes | None = None, create: bool = True) -> Store:
+    def open(cls, url: str | Path, *, secret: bytes | None = None, create: bool = True) -> Store:
         """The store at a path, sqlite:///path or postgresql://..., made or migrated if needed.
 
         Args:
@@ -78,6 +94,7 @@ class Store:
             secret: What names the tombstones of erased people; by default the store's own.
             create: Whether it may be made.
         """
+        expect(b"" if secret is None else secret, bytes, "secret")
         database = connect(url)
         if isinstance(database, Sqlite) and not create and not Path(database.name).exists():
             raise StoreError(f"the store {database.name} does not exist; a release makes it")
@@ -90,11 +107,9 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.database.dialect})"
 
-    # A book
-
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
-        if not lines:
+        if not expect_each(lines, Line, "lines"):
             return []
         with self.database.transaction(write=False) as transaction:
             self._key = self._key or find_key_in_use(transaction)
@@ -104,12 +119,12 @@ class Store:
         person = find_person(transaction, line.client, line.person)
         standing = None if person is None else self._standing(transaction, person, line.query)
         latest = None if standing is None else standing.time
-        found = person
+        found, clock = person, None
         if standing is None:
             stone = self._stone(transaction, line.client, line.person)
-            latest = stone.times.get(line.query)
+            latest, clock = stone.times.get(line.query), stone.clocks.get(line.query)
             if found is None:
-                found = Person(0, stone.budget, stone.spent, 0, stone.version)
+                found = Person(0, stone.budget, stone.spent, stone.spent, 0, stone.version)
             else:
                 # A question that only came beside another one has answers and no standing.
                 latest = latest_answers(transaction, found.number).get(line.query, latest)
@@ -117,13 +132,17 @@ class Store:
         return Place(
             standing=standing,
             latest=latest,
-            answered=() if person is None else _AnsweredTimes(self, person.number, line.query),
+            answered=()
+            if person is None
+            else AnsweredTimes(self.database, person.number, line.query),
             spent=found.spent,
+            recent=cache(partial(self._recent, line, found)),
             limit=found.limit,
-            opens=_first_slot(key),
+            opens=None if key is None else key.opens,
             key=key,
             known=person is not None,
             version=found.version,
+            clock=clock,
         )
 
     def _stone(self, transaction: Transaction, client: str, person: str) -> Tombstone:
@@ -134,15 +153,24 @@ class Store:
             version, kept = self._standings.get((person.number, query), (-1, None))
         if kept is not None and version == person.version:
             return kept
-        row = transaction.row(
-            "SELECT content FROM standings WHERE person = ? AND query = ?", (person.number, query)
-        )
-        if row is None:
-            return None
-        try:
-            return Standing.from_bytes(bytes(row[0]))
-        except DataError as fault:
-            raise StoreError(f"a standing of the store cannot be used: {fault}") from fault
+        return find_standing(transaction, person.number, query)
+
+    def _recent(self, line: Line, person: Person, clock: str, since: int) -> list[Span]:
+        """What was spent on a person from a slot of the line's clock on, on every line."""
+        found: list[Span] = []
+        with self.database.transaction(write=False) as transaction:
+            if person.carried:
+                found += self._stone(transaction, line.client, line.person).spans(clock)
+            for query in find_queries(transaction, person):
+                own = clock if query == line.query else self._clock(transaction, person, query)
+                earliest, _ = spread(since, clock, own)
+                for time, price in find_prices(transaction, person.number, query, earliest):
+                    found.append((*spread(time, own, clock), price))
+        return found
+
+    def _clock(self, transaction: Transaction, person: Person, query: str) -> str:
+        standing = self._standing(transaction, person, query)
+        return "" if standing is None else standing.clock
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`: a database's standings are never behind."""
@@ -150,7 +178,8 @@ class Store:
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
-        if not times:
+        expect(line, Line, "line")
+        if not expect_each(times, Integral, "times"):
             return {}
         with self.database.transaction(write=False) as transaction:
             person = self._known(transaction, line.client, line.person)
@@ -160,6 +189,7 @@ class Store:
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
         """See `Book`."""
+        check_commit(answers, standings, places)
         said: dict[tuple[str, str], list[Record]] = {}
         for table in answers:
             for record in table.records():
@@ -206,22 +236,31 @@ class Store:
         Args:
             standing: Where the line stands, under the other law.
         """
+        expect(standing, Standing, "standing")
         with self.database.transaction() as transaction:
             person = self._lock(transaction, standing.line)
             before = self._standing(transaction, person, standing.line.query)
             if before is not None and before.time != standing.time:
                 raise MovedError([standing.line])
+            line = (person.number, standing.line.query)
+            # Only the latest one is gone on from.
             transaction.rows(
-                "INSERT INTO adoptions (person, query, time, old, new) VALUES (?, ?, ?, ?, ?)",
-                (
-                    person.number,
-                    standing.line.query,
-                    standing.time,
-                    "" if before is None else before.law.hex(),
-                    standing.law.hex(),
-                ),
+                "UPDATE adoptions SET content = NULL WHERE person = ? AND query = ?", line
+            )
+            old = "" if before is None else before.law.hex()
+            transaction.rows(
+                "INSERT INTO adoptions (person, query, time, old, new, content) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (*line, standing.time, old, standing.law.hex(), standing.to_bytes()),
             )
             write(transaction, [(person, standing, [])])
+
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`."""
+        expect(line, Line, "line")
+        with self.database.transaction(write=False) as transaction:
+            person = self._known(transaction, line.client, line.person)
+            return find_standing(transaction, person.number, line.query, adopted=True)
 
     def key(self) -> KeyInUse | None:
         """See `Book`; read once, and compared with the store's at every commit."""
@@ -232,6 +271,7 @@ class Store:
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`; of two servers that begin at once the first one's key stays."""
+        expect(key, KeyInUse, "key")
         clause = "DO UPDATE SET value = excluded.value" if key.rotated else "DO NOTHING"
         with self.database.transaction() as transaction:
             transaction.rows(
@@ -246,9 +286,7 @@ class Store:
             row = transaction.row("SELECT max(time) FROM answers")
         return None if row is None else row[0]
 
-    # People
-
-    def begin(self, person: str, *, client: str = "", budget: Exact | None = None) -> None:
+    def begin(self, person: str, *, client: str = "", budget: Exact | Limit | None = None) -> None:
         """Make a person known; doing it again changes nothing.
 
         Args:
@@ -257,7 +295,7 @@ class Store:
             budget: A limit on everything said about them, which can be set once; it counts
                 beside the scenario's own limit.
         """
-        limit = None if budget is None else as_epsilon(budget, "budget")
+        limit = None if budget is None else Limit.read(budget, "budget")
         line = Line(check_client(client), check_name(person, "person"), "")
         with self.database.transaction() as transaction:
             found = self._lock(transaction, line)
@@ -279,6 +317,7 @@ class Store:
             after: Only those after this slot.
             most: Not more than so many.
         """
+        expect(line, Line, "line")
         with self.database.transaction(write=False) as transaction:
             person = self._known(transaction, line.client, line.person)
             return list_answers(transaction, person.number, line, after, most)
@@ -292,14 +331,20 @@ class Store:
         """
         with self.database.transaction(write=False) as transaction:
             found = self._known(transaction, client, person)
-            row = transaction.row("SELECT carried FROM people WHERE id = ?", (found.number,))
             rows = transaction.rows(
                 "SELECT time, query, epsilon, constrained FROM answers "
-                "WHERE person = ? ORDER BY number",
+                "WHERE person = ? AND lattice <> '[]' ORDER BY number",
                 (found.number,),
             )
+            clocks = {self._clock(transaction, found, q) for q in find_queries(transaction, found)}
+            stone = self._stone(transaction, client, person) if found.carried else Tombstone()
         entries = [Entry(t, query, Fraction(e), as_cost(cost)) for t, query, e, cost in rows]
-        return Ledger(found.limit, entries, spent=Fraction(row[0] if row else 0))
+        limit, recent = found.limit, []
+        if limit is not None and len(clocks) == 1:
+            (clock,) = clocks
+            limit, recent = limit.in_steps(clock, "budget"), stone.spans(clock)
+        pairs = [(last, price) for _, last, price in recent]
+        return Ledger(limit, entries, spent=found.carried, recent=pairs)
 
     def people(self, *, client: str = "") -> list[str]:
         """The names of a client's people.
@@ -307,6 +352,7 @@ class Store:
         Args:
             client: Which client's.
         """
+        check_client(client)
         with self.database.transaction(write=False) as transaction:
             found = transaction.rows(
                 "SELECT name FROM people WHERE client = ? ORDER BY name", (client,)
@@ -337,17 +383,9 @@ class Store:
             if found is None:
                 raise NotFoundError("person must be one of the store, got another")
             hashed = tombstone_name(self._secret, client, person)
-            times = dict(tombstone_of(transaction, hashed).times)
-            standings = transaction.rows(
-                "SELECT query, time FROM standings WHERE person = ?", (found.number,)
-            )
-            for query, time in (*latest_answers(transaction, found.number).items(), *standings):
-                times[query] = max(time, times.get(query, time))
-            stone = Tombstone(found.spent, found.limit, times, found.version + 1)
-            bury(transaction, hashed, stone)
-            for table in ("answers", "standings", "adoptions"):
-                transaction.rows(f"DELETE FROM {table} WHERE person = ?", (found.number,))
-            transaction.rows("DELETE FROM people WHERE id = ?", (found.number,))
+            queries = find_queries(transaction, found)
+            clocks = {query: self._clock(transaction, found, query) for query in queries}
+            stone = bury(transaction, hashed, found, clocks)
         self.database.forget_erased()
         with self._guard:
             for name in [name for name in self._standings if name[0] == found.number]:
@@ -359,23 +397,3 @@ class Store:
         if found is None:
             raise NotFoundError("person must be one of the store, got another")
         return found
-
-
-def _first_slot(key: KeyInUse | None) -> int | None:
-    """The first slot that may be answered now, if a rotation has closed earlier ones."""
-    return key.first if key is not None and key.rotated else None
-
-
-class _AnsweredTimes:
-    """The slots of a line that were answered, looked up when somebody asks."""
-
-    def __init__(self, store: Store, person: int, query: str) -> None:
-        self._store, self._person, self._query = store, person, query
-
-    def __contains__(self, time: object) -> bool:
-        with self._store.database.transaction(write=False) as transaction:
-            row = transaction.row(
-                "SELECT 1 FROM answers WHERE person = ? AND query = ? AND time = ?",
-                (self._person, self._query, time),
-            )
-        return row is not None

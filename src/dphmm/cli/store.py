@@ -19,6 +19,7 @@ from dphmm.books import (
 )
 from dphmm.cli.common import check_apart, json_option, print_json, progress
 from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import as_text
 from dphmm.tables.files import whole_file
 
 __all__ = ["command"]
@@ -135,7 +136,7 @@ def erase_command(store: str, person: str, client: str, yes: bool, as_json: bool
     if as_json:
         print_json({"spent": str(buried.spent), "slots": dict(buried.times)})
     else:
-        click.echo(f"erased; epsilon {float(buried.spent):g} stays spent")
+        click.echo(f"erased; epsilon {as_text(buried.spent)} stays spent")
     return 0
 
 

@@ -9,6 +9,8 @@ from dphmm.cost.bracket import Bracket, path_epsilon, sequence_bracket
 from dphmm.cost.charges import Charge, Loss, constrained_epsilon, worst_pair
 from dphmm.cost.composition import Composition, compose
 from dphmm.cost.history import History
+from dphmm.cost.leakage import Leakage, realised_leakage, temporal_leakage
+from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
 from dphmm.cost.sequences import (
     TIGHT_STATES,
     event_epsilon,
@@ -17,6 +19,8 @@ from dphmm.cost.sequences import (
     window_epsilon,
 )
 from dphmm.cost.statement import PrivacyStatement, privacy_statement, realised_odds
+from dphmm.cost.tells import Tells
+from dphmm.cost.whereabouts import Whereabouts, whereabouts
 
 __all__ = [
     "TIGHT_STATES",
@@ -24,17 +28,25 @@ __all__ = [
     "Charge",
     "Composition",
     "History",
+    "Leakage",
     "Loss",
+    "PrivacyLoss",
     "PrivacyStatement",
+    "Tells",
+    "Whereabouts",
     "compose",
     "constrained_epsilon",
     "event_epsilon",
     "paper_sequence_epsilon",
     "path_epsilon",
+    "privacy_loss",
     "privacy_statement",
+    "realised_leakage",
     "realised_odds",
     "sequence_bracket",
     "sequence_epsilon",
+    "temporal_leakage",
+    "whereabouts",
     "window_epsilon",
     "worst_pair",
 ]

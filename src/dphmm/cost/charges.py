@@ -15,7 +15,7 @@ from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import possible_mask
+from dphmm.geometry.states import possible_mask, state_numbers
 from dphmm.noise.staircase import as_gamma, largest_loss
 
 Loss: TypeAlias = Fraction | float
@@ -78,6 +78,7 @@ class Charge:
         Args:
             states: State numbers.
         """
+        states = np.atleast_1d(state_numbers(states, self.query.n_states, "states"))
         moved = exact_product(self.query.points[states], self.hull.transform)
         rank = self.hull.rank
         heights = exact_product(moved[:, :rank], self.hull.body.normals.T)

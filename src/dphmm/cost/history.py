@@ -277,9 +277,11 @@ def _masks(
         before = _frozen(mask)
         path_ends = _frozen(model.successors(path_ends) & mask)
         if not path_ends.any():
-            raise ArgumentError(
-                f"possible must leave a reachable state at every step, got none at step {step}"
-            )
+            if step == 0 or not mask.any():
+                raise ArgumentError(
+                    f"possible must leave a reachable state at every step, got none at step {step}"
+                )
+            path_ends = before  # delta has left out everybody who came this far
         if step == 0:
             path_ends = before
         possible.append(before)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
-from math import exp, inf
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
+from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
+from dphmm.cost.limit import Limit
 from dphmm.cost.sequences import (
     event_epsilon,
     is_within_reach,
@@ -23,31 +26,19 @@ from dphmm.cost.sequences import (
     window_epsilon,
     worst_losses,
 )
+from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
-from dphmm.policy.plan import Protected
+
+if TYPE_CHECKING:
+    from dphmm.cost.tells import Tells
 
 __all__ = [
-    "CONDITION",
-    "NEARER",
     "PathCosts",
     "PrivacyStatement",
     "privacy_statement",
     "realised_odds",
-    "release_statement",
 ]
-
-CONDITION = "for people who move as the model says is possible"
-"""What every sentence says that rests on a zero which somebody stated."""
-
-NEARER = (
-    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
-    "much as those, where K-norm noise loses less in proportion."
-)
-"""What a staircase trades for its smaller error."""
-
-LARGEST_FACTOR = 14.0
-"""Above this loss a factor is over a million and is no longer written out."""
 
 
 def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
@@ -88,43 +79,6 @@ def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
         raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
-def release_statement(
-    step: Protected, epsilon: Fraction, *, delta: Exact = 0, stated_zeros: bool = False
-) -> str:
-    """What a release at one step does and does not hide, in a sentence or two.
-
-    Args:
-        step: What was possible, and the noise that followed.
-        epsilon: The price of the release.
-        delta: That of the plan.
-        stated_zeros: Whether some states are impossible because somebody said so, so that the
-            sentence has a condition.
-    """
-    about = (epsilon, delta, stated_zeros)
-    text = step.sentences.get(about)
-    if text is None:
-        text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
-    return text
-
-
-def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
-    where = f" {CONDITION}" if stated_zeros and not step.possible.all() else ""
-    if step.is_lone:
-        return f"Only one state is possible{where}, so the answer is public; nothing was drawn."
-    comma = "," if where else ""
-    text = (
-        f"Odds between two linked states change by at most a factor "
-        f"exp({float(epsilon):g}){comma}{where}."
-    )
-    if step.noise.staircase:
-        text += f" {NEARER}"
-    if delta:
-        text += f" States outside the {float(1 - exact(delta)):g} location set are not protected."
-    if step.worst_norm == inf:
-        text += " Some possible states are told apart with certainty."
-    return text
-
-
 @dataclass(frozen=True)
 class PathCosts:
     """What a history costs between two paths."""
@@ -146,12 +100,23 @@ class PathCosts:
         )
 
 
+def plain_costs(
+    costs: PathCosts | PrivacyStatement, condition: str | None
+) -> dict[str, str | None]:
+    """The costs between two paths as texts for programs, and for whom they hold."""
+    sequence = costs.sequence
+    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
+    values = {"event": costs.event, "window": costs.window, "sequence": upper}
+    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    return {"condition": condition, **texts}
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
 
     releases: int
-    """How many answers were given."""
+    """How many answers were given that noise was drawn for."""
     linked: Fraction
     """The largest loss of one time step between two states that the policy links."""
     spent: Fraction
@@ -176,18 +141,24 @@ class PrivacyStatement:
     """Whether all of it holds only for people who move as the model says is possible."""
     own: PathCosts | None = None
     """The costs between two paths of the model's own moves, if other paths are possible too."""
+    before: Fraction = Fraction(0)
+    """What was spent before these releases, which no other value counts."""
+    windows: tuple[tuple[str, Fraction], ...] = ()
+    """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
     """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
+    tells: Tells | None = None
+    """What they tell together of linked paths, of moments and of places, if that was asked."""
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
         only = f", {CONDITION}" if self.stated_zeros else ""
         lines = [
-            f"{_count(self.releases, 'release')}, epsilon {_number(self.spent)} in all.",
+            self._total(),
             f"Two states that the policy links: one step moves the odds between them "
-            f"{_factor(self.linked)}{only}.",
+            f"{show_factor(self.linked)}{only}.",
             f"Any two possible states: one step moves the odds between them "
-            f"{_factor(self.worst_pair)}{only}.",
+            f"{show_factor(self.worst_pair)}{only}.",
         ]
         if self.staircase:
             lines.append(NEARER)
@@ -199,23 +170,23 @@ class PrivacyStatement:
         else:
             lines += [
                 f"Where you were at one moment, all else being the same: "
-                f"{_factor(self.event)}{only}.",
+                f"{show_factor(self.event)}{only}.",
                 f"Where you were during {_count(self.width, 'step')}, all else being the same: "
-                f"{_factor(self.window)}{only}.",
+                f"{show_factor(self.window)}{only}.",
             ]
-        bound = f"; the paper's bound is epsilon {_number(self.paper_sequence)}"
+        bound = f"; the paper's bound is epsilon {show_number(self.paper_sequence)}"
         lines.append(
             f"Your whole path against any other: {_between_paths(self.sequence, bound)}{only}."
         )
         if self.own is not None:
             lines.append(self._own_moves(self.own))
-        if self.realised is None:
-            lines.append("What these answers really told was not computed.")
-        else:
+        if self.realised is not None:
             lines.append(
-                f"What these answers really told: the odds of no place, at no time, moved by more "
-                f"than a factor of {_number(self.realised)}."
+                f"What these answers really told somebody who knew only the model: the odds of no "
+                f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
             )
+        if self.tells is not None:
+            lines += self.tells.lines(self.stated_zeros)
         if self.adaptive:
             lines.append(
                 "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
@@ -224,20 +195,55 @@ class PrivacyStatement:
             )
         return "\n".join(lines)
 
+    @property
+    def prices(self) -> str:
+        """The epsilon at an instant, within any window of the limit, and in all, in words."""
+        whole = show_number(self.spent) + (" since then" if self.before else " in all")
+        if not self.windows:
+            return whole
+        within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
+        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: exact fractions as texts, `inf` without limit."""
+        own = self.own
+        return {
+            "releases": self.releases,
+            "spent": str(self.spent),
+            "before": str(self.before),
+            "text": self.text(),
+            "linked": str(self.linked),
+            "worst_pair": str(self.worst_pair),
+            "width": self.width,
+            "windows": {length: str(most) for length, most in self.windows},
+            "adaptive": self.adaptive,
+            **plain_costs(self, CONDITION if self.stated_zeros else None),
+            "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+            "tells": None if self.tells is None else self.tells.plain(),
+        }
+
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
         return f"<ul>{lines}</ul>"
+
+    def _total(self) -> str:
+        total = f"{_count(self.releases, 'release')}, epsilon {show_number(self.spent)}"
+        if not self.before:
+            return f"{total} in all."
+        spent = show_number(self.before)
+        return f"{total}; epsilon {spent} was spent before, which nothing here counts."
 
     def _own_moves(self, own: PathCosts) -> str:
         """The same values under the condition that the model's zeros are right."""
         values = []
         if own.event is not None and own.window is not None:
             values = [
-                f"one moment {_factor(own.event)}",
-                f"{_count(self.width, 'step')} {_factor(own.window)}",
+                f"one moment {show_factor(own.event)}",
+                f"{_count(self.width, 'step')} {show_factor(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
-        return f"These hold whatever you did; {CONDITION}: {', '.join(values)}."
+        whoever = "For" if self.stated_zeros else "These hold whatever you did; for"
+        return f"{whoever} {OWN_MOVES}: {', '.join(values)}."
 
 
 def privacy_statement(
@@ -247,6 +253,8 @@ def privacy_statement(
     prior: ArrayLike | None = None,
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
+    before: Exact = 0,
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
@@ -258,6 +266,8 @@ def privacy_statement(
         adaptive: Whether hulls depended on earlier answers, as with `delta` above zero. By default
             whether some release could single out a part of the possible states, which is the
             other way in which answers shape later hulls.
+        before: What was spent before the history began.
+        limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -295,32 +305,29 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
+        before=exact(before, "before"),
+        windows=_windows(steps, limit),
         staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
+
+
+def _windows(steps: list[Fraction], limit: Limit | None) -> tuple[tuple[str, Fraction], ...]:
+    budget = Budget(limit)
+    for step, price in enumerate(steps):
+        budget.add(step, price)
+    return tuple((window.length, budget.most(window.width)) for window in budget.windows)
 
 
 def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
     if isinstance(sequence, Bracket) and not sequence.is_tight:
         low, high = sequence.lower, sequence.upper
         return (
-            f"the worst case lies between epsilon {_number(low)} "
-            f"({sequence.lower_from}) and {_number(high)} ({sequence.upper_from})"
+            f"the worst case lies between epsilon {float(low):.4g} "
+            f"({sequence.lower_from}) and {show_number(high)} ({sequence.upper_from})"
         )
     value = sequence.upper if isinstance(sequence, Bracket) else sequence
-    return f"{_factor(value)}{bound}"
-
-
-def _number(value: Loss) -> str:
-    return "infinite" if value == inf else f"{float(value):.4g}"
+    return f"{show_factor(value)}{bound}"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _factor(loss: Loss) -> str:
-    if loss == inf:
-        return "without limit (epsilon infinite: some releases tell them apart for certain)"
-    if loss > LARGEST_FACTOR:
-        return f"by at most e^{float(loss):.4g} (epsilon {_number(loss)}: no useful limit)"
-    return f"by at most ×{exp(loss):.3g} (epsilon {_number(loss)})"

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray
-from dphmm.errors import ArgumentError, CollapsedAnswersWarning
+from dphmm.errors import ArgumentError, CollapsedAnswersWarning, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.geometry.states import as_array, possible_mask, state_numbers
 
@@ -73,10 +73,8 @@ class Query:
                 f"split the query and let the releases compose"
             )
         spacing = as_epsilon(step, "step")
-        if not isinstance(name, str) or not name or not name.isprintable() or len(name) > 200:
-            raise ArgumentError("name must be 1 to 200 printable characters")
         object.__setattr__(self, "step", spacing)
-        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "name", check_name(name, "name"))
         object.__setattr__(self, "points", _frozen(_on_lattice(answers, spacing)))
         object.__setattr__(self, "values", _frozen(answers.astype(np.float64)))
         self._warn_if_collapsed()
@@ -160,7 +158,7 @@ class Query:
             possible: A mask over the states, or the numbers of the possible ones.
         """
         candidates = np.flatnonzero(possible_mask(possible, self.n_states))
-        wanted = state_numbers(states, self.n_states, "states", private=True)
+        wanted = np.atleast_1d(state_numbers(states, self.n_states, "states", private=True))
         points, among = self.points[wanted], self.points[candidates]
         if self.reach < 2**29:
             return candidates[kernels.distance.nearest_among(points, among)]

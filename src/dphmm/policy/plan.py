@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from cachetools import LRUCache
@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
-from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, exact
+from dphmm.errors import ArgumentError, expect, expect_one_of
+from dphmm.geometry.exact import Exact, as_delta
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
@@ -159,21 +159,22 @@ class Protected:
 
 
 class _Cache:
-    """What a plan has met; not a part of its value, so it is neither compared nor pickled."""
+    """What a plan has met; it travels with a pickled plan, so that workers need not meet it."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        met: Mapping[bytes, Protected] | None = None,
+        noises: Mapping[bytes, Noise] | None = None,
+    ) -> None:
         self.met: LRUCache[bytes, Protected] = LRUCache(REMEMBERED)
         self.noises: LRUCache[bytes, Noise] = LRUCache(REMEMBERED)
         self.latest: Protected | None = None
         self.guard = threading.Lock()
+        self.met.update(met or {})
+        self.noises.update(noises or {})
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"met": dict(self.met), "noises": dict(self.noises)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
-        self.met.update(state["met"])
-        self.noises.update(state["noises"])
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Cache, (dict(self.met), dict(self.noises))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,10 +227,12 @@ class Plan:
                 f"policy must have the {self.query.n_states} states of the query, "
                 f"got {self.policy.n_states}"
             )
-        delta = exact(self.delta, "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        object.__setattr__(self, "delta", delta)
+        if self.repair is not None:
+            expect_one_of(self.repair, get_args(RepairMethod), "repair")
+        expect(self.full_rank, bool, "full_rank")
+        if self.partners is not None and not isinstance(self.partners, (Mapping, PolicyGraph)):
+            expect(self.partners, Mapping, "partners")
+        object.__setattr__(self, "delta", as_delta(self.delta))
         object.__setattr__(self, "_body", body_for(self.mechanism, self.shape))
         object.__setattr__(self, "gamma", as_gamma(self.gamma, self.mechanism))
 
@@ -264,6 +267,7 @@ class Plan:
         Args:
             prior: What is believed before the release.
         """
+        expect(prior, Belief, "prior")
         if not self.delta:
             return prior.possible
         # The small probability of going anywhere would fill the set with far states.

@@ -7,83 +7,57 @@ would give, to the last bit.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
-from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Entry, Ledger, Totals
-from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError, expect
+from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.cost.budget import Budgets
+from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit
+from dphmm.cost.totals import Totals
+from dphmm.cost.words import release_statement
+from dphmm.errors import ArgumentError, check_name, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
+from dphmm.release.answers import BatchRelease, Charge
 from dphmm.release.belief_table import SILENT, BeliefTable, read_beliefs, read_times
 from dphmm.release.moment import (
     Line,
     check_client,
     check_parts,
-    law_of,
+    laws_of,
+    moments_bytes,
     person_bytes,
-    time_bytes,
+)
+from dphmm.release.schedule import (
+    NEVER,
+    Schedule,
+    estimates,
+    expected_error,
+    price_of,
+    speaking_people,
 )
 from dphmm.release.standing import Standing
+from dphmm.release.threads import one_at_a_time
 
-__all__ = ["Batch", "BatchRelease"]
-
-
-@dataclass(frozen=True, eq=False)
-class Charge:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
-
-
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
-
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
-
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charge, ...] = ()
+__all__ = ["Batch"]
 
 
 class Batch:
     """Private answers for many people, step by step.
+
+    Several threads may share a batch: each release moves everybody to a step of its own.
 
     Args:
         model: How states follow each other.
@@ -94,7 +68,8 @@ class Batch:
             list with one `Belief` a person.
         time: The slot of the clock at which that is known: one for all, or one for each.
         client: Whose people they are, in a service.
-        limit: The most that may be spent on each; None for no limit.
+        limit: The most that may be spent on each, as for a `Ledger`; None for no limit.
+        schedule: When to speak; at every step by default.
         randomness: See `Stream`.
         law: See `Stream`.
         threads: How many threads to use; by default one for each core.
@@ -119,22 +94,25 @@ class Batch:
         start: Start | IntArray | list[Belief],
         time: int | Sequence[int] | IntArray | None = None,
         client: str = "",
-        limit: Exact | None = None,
+        limit: Exact | Limit | None = None,
+        schedule: Schedule | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
         threads: int | None = None,
     ) -> None:
-        check_parts(model, plan, randomness, time)
+        check_parts(model, plan, randomness, time, schedule)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
-        named = isinstance(people, (list, tuple)) and all(isinstance(p, str) and p for p in people)
-        if not named or len(set(people)) != len(people):
-            raise ArgumentError("people must have different names, none of them empty")
+        if not isinstance(people, (list, tuple)):
+            raise ArgumentError(f"people must be a list of names, got {type(people).__name__}")
+        if len({check_name(person, "each of people") for person in people}) != len(people):
+            raise ArgumentError("people must have different names, got one twice")
         self.model = model
         self.plan = plan
         self.query = plan.query
-        self.epsilon = as_epsilon(epsilon)
-        self.limit = None if limit is None else as_epsilon(limit, "limit")
+        self.schedule = schedule
+        self.epsilon = price_of(schedule, as_epsilon(epsilon))
+        self.limit = None if limit is None else Limit.read(limit).in_steps()
         self.people = tuple(people)
         self.client = check_client(client)
         self.began = read_times(time, len(people))
@@ -144,13 +122,18 @@ class Batch:
             raise ArgumentError("time must be one for all where the model changes with time")
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
-        self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
+        self._constrained = Totals([Fraction(0)] * len(people))
+        self._budgets = Budgets(self.limit, self.times)
         self._charges: list[tuple[int, Charge]] = []
         self._steps = 0
+        self._spoke = np.full(len(people), NEVER)
         self._clock = ""
+        self._lock = threading.RLock()
         beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
-        self._laws, self._law_of = self._find_laws(law, beliefs)
+        self._laws, self._law_of = [law or b""], np.zeros(len(people), dtype=np.int64)
+        if law is None and beliefs:
+            self._laws, self._law_of = laws_of(model, plan, beliefs, schedule)
 
     @classmethod
     def resume(
@@ -164,15 +147,15 @@ class Batch:
             plan: See `Batch`.
             options: The other arguments of `Batch`.
         """
-        for standing in standings:
-            expect(standing, Standing, "standings")
+        standings = expect_each(standings, Standing, "standings")
+        expect(options.get("law"), bytes, "law")
         laws = {standing.law for standing in standings if standing.law}
         clients = {standing.line.client for standing in standings}
         clocks = {standing.clock for standing in standings}
         if max(len(laws), len(clients), len(clocks)) > 1:
             raise ArgumentError("standings must be of one client, law and clock, got several")
-        if options.get("law") is None or laws - {options["law"]}:
-            raise ArgumentError("law must be that of the standings, got another or none")
+        if laws - {options["law"]}:
+            raise ArgumentError("law must be that of the standings, got another")
         batch = cls(
             model,
             plan,
@@ -183,8 +166,12 @@ class Batch:
             **options,
         )
         batch.began = np.array([standing.began for standing in standings], dtype=np.int64)
-        batch._spent = Totals([standing.spent for standing in standings])
+        spent = [standing.spent for standing in standings]
+        recent = [standing.recent for standing in standings]
+        batch._budgets = Budgets(batch.limit, batch.times, spent, recent)
         batch._constrained = Totals([standing.constrained for standing in standings])
+        spoke = [NEVER if one.spoke is None else one.spoke for one in standings]
+        batch._spoke = np.array(spoke, dtype=np.int64)
         batch._clock = clocks.pop() if clocks else ""
         return batch
 
@@ -193,6 +180,7 @@ class Batch:
         """Bytes that the beliefs and the threads' scratch take."""
         return self._table.memory
 
+    @one_at_a_time
     def belief(self, person: int) -> Belief:
         """What is believed about one person now.
 
@@ -201,24 +189,31 @@ class Batch:
         """
         return self._table.belief(self._number(person))
 
-    def _number(self, person: int) -> int:
-        if whole(person, "person") >= len(self.people):
-            raise ArgumentError(f"person must be one of {len(self.people)} people, by number")
+    def _number(self, person: int, argument: str = "person") -> int:
+        if whole(person, argument) >= len(self.people):
+            raise ArgumentError(f"{argument} must be among {len(self.people)} people, by number")
         return int(person)
 
+    @one_at_a_time
     def standings(self, people: ArrayLike | None = None) -> list[Standing]:
         """Where people stand, as single streams would.
 
         Args:
             people: Their numbers; everybody by default.
         """
-        wanted = range(len(self.people)) if people is None else np.asarray(people).tolist()
+        given = np.arange(len(self.people)) if people is None else as_array(people, "people")
+        wanted = [self._number(person, "people") for person in np.atleast_1d(given).tolist()]
         now = np.zeros(len(self.people), dtype=bool)
         for step, charge in reversed(self._charges):
             if step < self._steps:
                 break
             now[charge.people] = True
-        return [self._standing(person, bool(now[person])) for person in wanted]
+        found = [self._standing(person, bool(now[person])) for person in wanted]
+        if not self._budgets.limit.width:
+            return found
+        recent, width = self._budgets.recent(), self._budgets.limit.width
+        pairs = zip(wanted, found, strict=True)
+        return [standing.remember(recent[person], width) for person, standing in pairs]
 
     def _standing(self, person: int, answered: bool) -> Standing:
         return Standing(
@@ -227,12 +222,14 @@ class Batch:
             began=int(self.began[person]),
             time=int(self.times[person]),
             belief=self._table.belief(person),
-            spent=Fraction(self._spent.of(person)),
+            spent=Fraction(self._budgets.spent.of(person)),
             constrained=self._constrained.of(person),
             answered=(self.query.name,) if answered else (),
+            spoke=self._last_answer(person),
             clock=self._clock,
         )
 
+    @one_at_a_time
     def ledger(self, person: int) -> Ledger:
         """One person's ledger, as a single stream would have written it.
 
@@ -246,8 +243,11 @@ class Batch:
             if (charge.people == person).any()
         ]
         said = sum((entry.epsilon for entry in entries), start=Fraction(0))
-        return Ledger(self.limit, entries, spent=self._spent.of(person) - said)
+        before = self._budgets.spent.of(person) - said
+        recent = [pair for pair in self._budgets.recent()[person] if pair[0] <= offset]
+        return Ledger(self.limit, entries, spent=before, recent=recent)
 
+    @one_at_a_time
     def affordable(self, epsilon: Exact | None = None) -> Mask:
         """Which people's limits allow a release.
 
@@ -255,10 +255,9 @@ class Batch:
             epsilon: Its price, if not the batch's own.
         """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        if self.limit is None:
-            return np.ones(len(self.people), dtype=bool)
-        return self._spent.allow(price, self.limit)
+        return self._budgets.allow(price)
 
+    @one_at_a_time
     def release(
         self, true_states: ArrayLike, epsilon: Exact | None = None, active: ArrayLike | None = None
     ) -> BatchRelease:
@@ -267,47 +266,46 @@ class Batch:
         Args:
             true_states: The number of everybody's state; of those who skip, any number. Secret.
             epsilon: The price, if not the batch's own.
-            active: A mask of the people to answer; all by default.
+            active: A mask of the people to answer; all by default. Those for whom the schedule
+                is silent are moved like the others, and nothing is said.
         """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         states = np.asarray(true_states)
-        answered = self._answered(states, active, price)
         times = self.times + 1
         model = self.model.at(int(times[0]) if len(times) else 0)
+        answered, silent = self._answered(states, active, price, times, model)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
         charges: list[Charge] = []
         for possible, members in self._table.move_sets(model):
-            step = self.plan.at(possible)
             speaking = members[answered[members]]
-            if step.is_lone and len(speaking):
-                lattice = lattice.astype(
-                    np.promote_types(lattice.dtype, step.known_answer.dtype), copy=False
-                )
-                lattice[speaking] = step.known_answer
-                nothing = Fraction(0)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, nothing, nothing, said_of))
+            if not len(speaking):
                 continue
-            said = self._draw(step.mechanism(price), step, states, speaking, times)
+            step = self.plan.at(possible)
+            cost = step.price(price)
+            sentence = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+            charges.append(Charge(speaking, cost, step.constrained(cost), sentence))
+            if step.is_lone:
+                said = step.known_answer
+            else:
+                noise = step.mechanism(price)
+                said = self._draw(noise, step, states, speaking, times)
+                if noise not in noises:
+                    noises.append(noise)
+                noise_of[speaking] = noises.index(noise)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
-            if len(speaking):
-                cost = step.constrained(price)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, price, cost, said_of))
-            if step.mechanism(price) not in noises:
-                noises.append(step.mechanism(price))
-            noise_of[speaking] = noises.index(step.mechanism(price))
         estimate = self._table.move(model, noises, noise_of, lattice)
         self.times = times
         self._steps += 1
+        self._budgets.move()
         for charge in charges:
             self._charges.append((self._steps, charge))
-            self._spent.add(charge.people, charge.epsilon)
+            self._budgets.charge(charge.people, charge.epsilon)
             self._constrained.add(charge.people, charge.constrained)
         rows = np.flatnonzero(answered)
+        self._spoke[rows] = times[rows]
         return BatchRelease(
             people=rows,
             times=times[rows],
@@ -317,8 +315,11 @@ class Batch:
             epsilon=price,
             private=self._randomness.private,
             charges=tuple(charges),
+            silent=silent,
+            silent_estimate=estimates(map(self.belief, silent.tolist()), self.query.values),
         )
 
+    @one_at_a_time
     def skip(self) -> None:
         """Move everybody one step without a word."""
         model = self.model.at(int(self.times[0]) + 1 if len(self.times) else 0)
@@ -327,12 +328,20 @@ class Batch:
         self._table.move(model, [], np.full(len(self.people), SILENT), nothing)
         self.times = self.times + 1
         self._steps += 1
+        self._budgets.move()
 
     def __repr__(self) -> str:
         return f"Batch({len(self.people)} people, {self._steps} steps)"
 
-    def _answered(self, states: ObjectArray, active: ArrayLike | None, price: Fraction) -> Mask:
-        """Who is to be answered; everything that could fail does so here."""
+    def _answered(
+        self,
+        states: ObjectArray,
+        active: ArrayLike | None,
+        price: Fraction,
+        times: IntArray,
+        model: MarkovModel,
+    ) -> tuple[Mask, IntArray]:
+        """Who is to be answered, and who gets silence; everything that could fail does so here."""
         people = len(self.people)
         answered = np.ones(people, dtype=bool) if active is None else np.asarray(active)
         if answered.shape != (people,) or answered.dtype != np.bool_:
@@ -342,12 +351,21 @@ class Batch:
         known = (states >= 0) & (states < self.query.n_states)
         if not known[answered].all():
             raise ArgumentError(f"true_states must be among the {self.query.n_states} states")
-        if not self.affordable(price)[answered].all():
-            first = int(np.flatnonzero(answered & ~self.affordable(price))[0])
-            spent = Fraction(self._spent.of(first))
-            remaining = (self.limit or Fraction(0)) - spent
-            raise BudgetError(spent=spent, requested=price, remaining=remaining)
-        return answered
+        asked = answered
+        if self.schedule is not None:
+
+            def error(person: int) -> float:
+                prior = self._table.belief(person).predict(model)
+                return expected_error(prior, self.query.values)
+
+            answered = speaking_people(self.schedule, asked, times, self._spoke, error)
+        over = np.flatnonzero(answered & ~self.affordable(price))
+        if len(over):
+            raise self._budgets.of(int(over[0])).fault(int(self.times[over[0]]) + 1, price)
+        return answered, np.flatnonzero(asked & ~answered)
+
+    def _last_answer(self, person: int) -> int | None:
+        return None if self._spoke[person] == NEVER else int(self._spoke[person])
 
     def _draw(
         self,
@@ -361,7 +379,10 @@ class Batch:
         used = states[people].astype(np.int64)
         outside = ~step.possible[used]
         used[outside] = self.query.nearest_states(used[outside], step.possible)
-        names, sampler = self._questions(people, times), mechanism.sampler
+        names, sampler = [b""] * len(people), mechanism.sampler
+        if self._randomness.keyed:  # other noise reads no moment
+            chosen = [self._names[person] for person in people.tolist()]
+            names = moments_bytes(chosen, times[people], self.query.name)
         if len(self._laws) == 1:
             shared = (self._laws[0], *mechanism.law)
             noise = sampler.draw_many(mechanism.epsilon, self._randomness, names, shared, used)
@@ -375,25 +396,3 @@ class Batch:
                 )
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[used].astype(noise.dtype) + noise)
-
-    def _find_laws(self, law: bytes | None, beliefs: list[Belief]) -> tuple[list[bytes], IntArray]:
-        """The different laws, one for each different start, and whose is whose."""
-        if law is not None or not beliefs:
-            return [law or b""], np.zeros(len(beliefs), dtype=np.int64)
-        starts = {id(belief): belief for belief in beliefs}
-        numbers = {name: number for number, name in enumerate(starts)}
-        laws = [law_of(self.model, self.plan, belief) for belief in starts.values()]
-        return laws, np.array([numbers[id(belief)] for belief in beliefs], dtype=np.int64)
-
-    def _questions(self, people: IntArray, times: IntArray) -> list[bytes]:
-        """Everybody's moment as keyed noise reads it; other noise reads nothing."""
-        if not self._randomness.keyed:
-            return [b""] * len(people)
-        name, ends = self.query.name, {}
-        for time in np.unique(times[people]).tolist():
-            ends[time] = time_bytes(time, name)
-        slots = times[people].tolist()
-        return [
-            self._names[person] + ends[time]
-            for person, time in zip(people.tolist(), slots, strict=True)
-        ]

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect, expect_each
 from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.moment import Line
+from dphmm.release.moment import Line, check_randomness
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
-__all__ = ["Book", "KeyInUse", "check_key", "fingerprint_of"]
+__all__ = ["Book", "KeyInUse", "check_commit", "check_key", "fingerprint_of"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,13 @@ class KeyInUse:
     first: int
     rotated: bool = False
 
+    @property
+    def opens(self) -> int | None:
+        """The first slot that may be answered now, if a rotation has closed earlier ones."""
+        return self.first if self.rotated else None
 
+
+@runtime_checkable
 class Book(Protocol):
     """Where answers are written down.
 
@@ -68,8 +74,16 @@ class Book(Protocol):
             times: The slots.
         """
 
-    def answers(self, line: Line) -> Sequence[Record]:
+    def answers(self, line: Line, *, after: int | None = None) -> Sequence[Record]:
         """Everything that was said on a line, in order.
+
+        Args:
+            line: Whose, and to which question.
+            after: Only what was said after this slot.
+        """
+
+    def adopted(self, line: Line) -> Standing | None:
+        """Where a line stood when it went over to its present law; None if it has no other.
 
         Args:
             line: Whose, and to which question.
@@ -100,6 +114,19 @@ class Book(Protocol):
         """
 
 
+def check_commit(
+    answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
+) -> None:
+    """Refuse to commit anything but answers, and a place for each standing."""
+    expect_each(answers, Answers, "answers")
+    if len(expect_each(standings, Standing, "standings")) != len(
+        expect_each(places, Place, "places")
+    ):
+        raise ArgumentError(
+            f"places must be one for each standing, got {len(places)} for {len(standings)}"
+        )
+
+
 def fingerprint_of(randomness: Randomness | None) -> str | None:
     """What a book keeps of a source of noise."""
     return randomness.fingerprint if isinstance(randomness, KeyedRandomness) else None
@@ -107,6 +134,8 @@ def fingerprint_of(randomness: Randomness | None) -> str | None:
 
 def check_key(book: Book, randomness: Randomness | None) -> None:
     """Refuse to go on with another key than the one that a book was written with."""
+    expect(book, Book, "book")
+    check_randomness(randomness)
     used = book.key()
     if used is not None and used.fingerprint != fingerprint_of(randomness):
         raise ArgumentError(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import exp, inf
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from dphmm import __version__
+from dphmm.cost.words import show_factor, show_number, show_odds
 from dphmm.errors import require
 from dphmm.geometry.exact import as_text
+from dphmm.tables.units import measure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,9 +39,9 @@ def _environment() -> Environment:
     environment.filters |= {
         "exact": as_text,
         "number": _number,
-        "measure": _measure,
-        "odds": _odds,
-        "factor": _factor,
+        "measure": measure,
+        "odds": show_odds,
+        "factor": show_factor,
         "thousands": "{:,}".format,
         "digits": lambda value, count: f"{float(value):.{count}g}",
         "percent": lambda share, digits: f"{100 * share:.{digits}f}",
@@ -48,23 +50,4 @@ def _environment() -> Environment:
 
 
 def _number(value: Fraction | float) -> str:
-    return "∞" if value == inf else f"{float(value):.4g}"
-
-
-def _measure(value: float, unit: str) -> str:
-    """A length with its unit, if that is known."""
-    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{text} {unit}".strip()
-
-
-def _odds(epsilon: Fraction) -> str:
-    """What even odds become, at most."""
-    return f"{exp(epsilon):.2g}" if epsilon < 12 else f"e^{float(epsilon):g}"
-
-
-def _factor(loss: Fraction | float) -> str:
-    if loss == inf:
-        return "without limit"
-    if loss > 14:
-        return f"by up to e^{float(loss):.3g}, which is no useful limit"
-    return f"by at most a factor of {exp(loss):.3g}"
+    return "∞" if value == inf else show_number(value)

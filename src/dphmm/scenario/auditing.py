@@ -22,6 +22,7 @@ from dphmm.audit import (
 )
 from dphmm.audit.sequences import paths_between
 from dphmm.errors import ScenarioError
+from dphmm.geometry.exact import whole
 from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
 
@@ -90,7 +91,7 @@ def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
 
 def audit_scenario(scenario: Scenario, draws: int | None) -> Audit:
     """See `Scenario.audit`."""
-    size = DRAWS if draws is None else draws
+    size = DRAWS if draws is None else whole(draws, "draws")
     stream = short_stream(scenario)
     subjects = [(sampler_of(subject_of(scenario)), size, "")]
     if stream is not None:

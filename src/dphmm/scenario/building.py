@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
-from dphmm.errors import ArgumentError, ScenarioError
+from dphmm.cost.whereabouts import Surroundings
+from dphmm.errors import ArgumentError, ScenarioError, expect_each
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario.settings import Policy
 from dphmm.tables.states import States
 
-__all__ = ["build_policy", "build_start", "category_of"]
+if TYPE_CHECKING:
+    from dphmm.scenario.scenario import Scenario
+
+__all__ = [
+    "build_policy",
+    "build_start",
+    "build_surroundings",
+    "category_of",
+    "check_edges",
+    "read_policy",
+    "readable",
+    "unit_of",
+]
+
+EDGES = "edges.csv"
+
+
+def read_policy(policy: PolicyGraph | Policy) -> tuple[PolicyGraph | None, Policy]:
+    """A policy as a graph, if it was given as one, and as rules."""
+    if isinstance(policy, PolicyGraph):
+        return policy, Policy(edges=EDGES)
+    if not isinstance(policy, Policy):
+        raise ScenarioError(
+            f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
+        )
+    return None, policy
 
 
 def build_policy(
@@ -39,6 +68,14 @@ def build_policy(
         linked = [[states.state_of(a), states.state_of(b)] for a, b in edges]
         graph = graph | PolicyGraph(n_states, linked)
     return graph
+
+
+def check_edges(edges: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """The pairs of labels that a policy links."""
+    pairs = expect_each(edges, tuple, "edges")
+    if any(len(pair) != 2 for pair in pairs):
+        raise ArgumentError("edges must be pairs of labels, got a longer or shorter one")
+    return tuple(pairs)
 
 
 def category_of(states: States, column: str) -> tuple[Any, ...]:
@@ -74,3 +111,32 @@ def build_start(start: str | Mapping[str, float], states: States, model: Chain) 
         return Belief.from_probabilities(probabilities)
     except ArgumentError as fault:
         raise ScenarioError(f"start: {fault}") from None
+
+
+def build_surroundings(scenario: Scenario) -> Surroundings:
+    """Where states are, and the hours of slots: what statements tell in metres and nights."""
+    clock, columns = scenario.settings.clock, scenario.states.place_columns
+    return Surroundings(
+        scenario.states.values(columns) if columns else None,
+        unit_of(scenario),
+        clock.hour_of if clock.has_dates else None,
+        "" if clock.zone else "UTC",
+    )
+
+
+def unit_of(scenario: Scenario) -> str:
+    """What answers are measured in: as the file says, or metres on Earth, or unknown."""
+    return scenario.settings.unit or ("m" if _on_earth(scenario) else "")
+
+
+def readable(scenario: Scenario, answers: ArrayLike) -> FloatArray:
+    """See `Scenario.in_places`: no digits beyond a thousandth of the lattice's step."""
+    places = scenario.states.in_degrees(scenario.columns, answers)
+    if _on_earth(scenario):
+        return places
+    return np.round(places, max(0, 3 - floor(log10(scenario.settings.step))))
+
+
+def _on_earth(scenario: Scenario) -> bool:
+    states = scenario.states
+    return states.plane is not None and scenario.columns == states.place_columns

@@ -10,14 +10,31 @@ from math import sqrt
 
 import numpy as np
 
-from dphmm.cost.statement import CONDITION, NEARER
+from dphmm.cost.history import History
+from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.cost.words import NEARER, conditions
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
+from dphmm.noise.bound import least_error
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
+from dphmm.release.hours import DAY
+from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
+from dphmm.tables.units import measure
 
-__all__ = ["Check", "Step", "check_scenario", "check_steps", "guarantee", "possible_steps"]
+__all__ = [
+    "Check",
+    "Speaking",
+    "Step",
+    "check_scenario",
+    "check_steps",
+    "covered",
+    "guarantee",
+    "how_often",
+    "planned_costs",
+    "possible_steps",
+]
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,8 @@ class Step:
     """The degrees of protection, the smallest and the largest over the possible states."""
     error: float
     """The root of the mean squared error of an answer."""
+    least_error: float
+    """The same of the best mechanism for this hull, or less (see `dphmm.least_error`)."""
     constrained_epsilon: Fraction | float
     """The epsilon of the worst pair of possible states (Theorem 6.3)."""
     lasts: bool
@@ -59,11 +78,16 @@ class Check:
         scenario: Its name.
         guarantee: What every release promises, in a sentence.
         steps: What each step protects; the last may stand for all that follow.
+        costs: What an answer at each of the steps asked for would cost, for every path and by
+            the model's own moves; None with delta, where it depends on the answers.
+        unit: What errors are measured in, if that is known.
     """
 
     scenario: str
     guarantee: str
     steps: tuple[Step, ...]
+    costs: PrivacyStatement | None = None
+    unit: str = ""
 
     @property
     def exposed(self) -> tuple[str, ...]:
@@ -80,24 +104,85 @@ class Check:
         alone = f"{len(self.exposed)} exposed" if self.exposed else "nobody exposed"
         return (
             f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
-            f"hidden among {last.least_protection} or more, error {last.error:.4g})"
+            f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
         )
 
     def _repr_html_(self) -> str:
         cells = "".join(
             f"<tr><td>{s.time}<td>{s.possible}<td>{len(s.exposed_before)}<td>{len(s.added)}"
-            f"<td>{s.least_protection} to {s.most_protection}<td>{s.error:.4g}"
+            f"<td>{s.least_protection} to {s.most_protection}<td>{measure(s.error, self.unit)}"
+            f"<td>{measure(s.least_error, self.unit)}"
             for s in self.steps
         )
-        head = "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
-        return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>"
+        head = (
+            "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
+            "<th>least error"
+        )
+        costs = "" if self.costs is None else self.costs._repr_html_()
+        return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>{costs}"
+
+
+@dataclass(frozen=True)
+class Speaking:
+    """How often a schedule speaks, at most, and what that costs."""
+
+    when: str
+    steps: int
+    """Of the window that it is counted in."""
+    window: str
+    """Its length in words."""
+    answers: int
+    epsilon: Fraction
+
+    def __str__(self) -> str:
+        one = "answer" if self.answers == 1 else "answers"
+        total, share = as_text(self.epsilon), as_text(self.epsilon / self.steps)
+        return (
+            f"It speaks {self.when}: at most {self.answers} {one} in any {self.window}, which "
+            f"cost {total} in all, as much as {share} at every step. At other steps nothing is "
+            f"said or spent."
+        )
+
+
+def how_often(scenario: Scenario) -> Speaking | None:
+    """The most that the schedule says in a day or, without dates, between two answers."""
+    schedule = scenario.settings.schedule
+    if schedule is None:
+        return None
+    every = int(schedule.every)
+    steps = every * -(-int(schedule.apart) // every)
+    window = "step" if steps == 1 else f"{steps} steps"
+    if schedule.size is not None:
+        steps = -(-DAY // schedule.size)
+        window = "24 hours" if steps * schedule.size == DAY else f"{steps} steps"
+    answers = schedule.most_in(steps)
+    price = answers * scenario.settings.epsilon
+    return Speaking(str(scenario.settings.when), steps, window, answers, price)
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
     """See `Scenario.check`."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
-    return Check(scenario.name, guarantee(scenario), tuple(check_steps(scenario, steps)))
+    found = tuple(check_steps(scenario, steps))
+    costs, unit = planned_costs(scenario, steps), unit_of(scenario)
+    return Check(scenario.name, guarantee(scenario), found, costs, unit)
+
+
+def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
+    """What an answer at every one of so many steps would cost; see `Check`."""
+    if scenario.settings.delta:
+        return None
+    met = [scenario.plan.at(possible) for _, possible, _ in possible_steps(scenario, steps)]
+    met += [met[-1]] * (steps - len(met))
+    history = History.of(
+        scenario.query,
+        scenario.model,
+        [None if step.is_lone else step.body for step in met],
+        scenario.settings.epsilon,
+        start=scenario.start,
+    )
+    return privacy_statement(history, width=max(1, steps // 2))
 
 
 def possible_steps(
@@ -154,6 +239,7 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             least_protection=int(degrees.min()),
             most_protection=int(degrees.max()),
             error=_error(step, scenario),
+            least_error=least_error(step.hull, scenario.settings.epsilon),
             constrained_epsilon=step.constrained(scenario.settings.epsilon),
             lasts=lasts,
             own_possible=None if beside is None else int(own.sum()),
@@ -165,17 +251,19 @@ def guarantee(scenario: Scenario) -> str:
     """What every release promises, in a sentence."""
     price = as_text(scenario.settings.epsilon)
     limit = scenario.settings.limit
-    budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
-    delta = scenario.settings.delta
+    budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
     besides = f" {NEARER}" if scenario.settings.mechanism == "staircase" else ""
-    besides += (
-        f" States outside the {float(1 - delta):g} location set are not protected." if delta else ""
-    )
-    only = f", {CONDITION}" if scenario.model.has_stated_zeros else ""
+    often = how_often(scenario)
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){only}; {budget}.{besides}"
+        f"exp({price}){covered(scenario)}; {budget}.{besides}{f' {often}' if often else ''}"
     )
+
+
+def covered(scenario: Scenario) -> str:
+    """For whom a scenario's promises hold, to end a sentence with; nothing for everybody."""
+    zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
+    return conditions(stated_zeros=zeros, delta=delta)
 
 
 def _error(step: Protected, scenario: Scenario) -> float:

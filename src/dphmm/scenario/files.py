@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dphmm.errors import ArgumentError, DataError, ScenarioError
 from dphmm.scenario.models import read_model, write_model
 from dphmm.scenario.settings import Settings
-from dphmm.tables.files import csv_text, write_whole
+from dphmm.tables.files import as_path, csv_text, write_whole
 from dphmm.tables.states import States
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def load_scenario(cls: type[Scenario], path: str | Path) -> Scenario:
 
 def save_scenario(scenario: Scenario, path: str | Path) -> None:
     """See `Scenario.save`."""
-    folder, settings = Path(path).parent, scenario.settings
+    folder, settings = as_path(path).parent, scenario.settings
     scenario.states.write(folder / settings.states)
     write_model(folder / settings.model, scenario.model, scenario.source)
     if settings.policy.edges is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +11,21 @@ import numpy as np
 
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, DphmmError, require
+from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, require
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
-from dphmm.release.admission import Verdict, refusal
+from dphmm.release.admission import Place, Verdict, refusal
+from dphmm.release.answers import Answers
 from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
-from dphmm.release.moment import Line, check_client, check_name
+from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
-from dphmm.release.terms import Terms
+from dphmm.release.terms import Terms, follow
+from dphmm.scenario.building import build_surroundings
 from dphmm.tables.frames import like
 from dphmm.tables.trips import Row, read_trips
 
@@ -37,7 +38,9 @@ __all__ = [
     "ask_rows",
     "begin_stream",
     "hold_open",
+    "latest_steps",
     "open_stream",
+    "published",
     "refuse_first",
     "release_trips",
 ]
@@ -46,14 +49,17 @@ TOGETHER = 4096
 """Rows of a table whose coordinates are looked up together."""
 
 
-def ask_rows(scenario: Scenario, rows: list[Row], client: str = "") -> Ask:
-    """Rows of trips as the engine takes them."""
+def ask_rows(
+    scenario: Scenario, rows: list[Row], client: str = "", last: Mapping[str, int] | None = None
+) -> Ask:
+    """Rows of trips as the engine takes them; `last` is where people were before, if known."""
     return Ask(
         terms=scenario.terms,
         people=[row.person for row in rows],
         times=np.array([row.slot for row in rows], dtype=np.int64),
         states=np.array([row.state for row in rows], dtype=np.int64),
         client=client,
+        last=last or {},
     )
 
 
@@ -96,12 +102,61 @@ def release_trips(
     file = Path(trips).name if isinstance(trips, (str, Path)) else "trips"
     ask = ask_rows(scenario, rows, client)
     refuse_first(engine.judge(kept, ask, randomness), rows, file)
+    since = latest_steps(kept, ask)
     (answered,) = engine.release(kept, [ask], randomness)
     refuse_first(answered, rows, file)
     polars = require("polars", "cli")
-    cells = [[*answer] for answer in answer_rows(scenario, answered)]
-    table = polars.DataFrame(cells, schema=answer_columns(scenario), orient="row")
+    cells = list(answer_rows(scenario, published(kept, ask, answered, since)))
+    # Silent steps have no answer, and there may be many before the first that has one.
+    table = polars.DataFrame(
+        cells, schema=answer_columns(scenario), orient="row", infer_schema_length=None
+    )
     return like(table, trips)
+
+
+def latest_steps(book: Book, ask: Ask) -> dict[str, int]:
+    """After which slot the steps come that an ask's people will have been told about.
+
+    Only where gaps are answered: what was filled between the last answer and somebody's first
+    row belongs to the row. Where that row was answered before, nobody knows what came with it,
+    so everything does from the person's start on.
+    """
+    if not ask.fills_gaps:
+        return {}
+    firsts: dict[str, int] = {}
+    for person, time in zip(ask.people, ask.times.tolist(), strict=True):
+        firsts[person] = min(time, firsts.get(person, time))
+    lines = [Line(ask.client, person, ask.terms.query) for person in firsts]
+    since = {}
+    for (person, first), place in zip(firsts.items(), book.places(lines), strict=True):
+        since[person] = first - 1
+        if place.standing is not None and place.latest is not None:
+            since[person] = place.latest if place.latest < first else place.standing.began
+    return since
+
+
+def published(book: Book, ask: Ask, answered: Answered, since: Mapping[str, int]) -> Answers:
+    """What leaves: an answer for each row or, where gaps are answered, for each step.
+
+    Then every step is there once, in order of person and time, so that neither the number of
+    lines nor their order says which of them had a row.
+    """
+    if not ask.fills_gaps:
+        return answered.answers
+    lasts: dict[str, int] = {}
+    for person, time in zip(ask.people, ask.times.tolist(), strict=True):
+        lasts[person] = max(time, lasts.get(person, time))
+    found = [
+        record
+        for person, last in lasts.items()
+        for record in book.answers(Line(ask.client, person, ask.terms.query), after=since[person])
+        if record.time <= last
+    ]
+    times = np.array([record.time for record in found], dtype=np.int64)
+    table = Answers(ask.terms.plan.query, ask.terms.law, [one.line for one in found], times)
+    for row, record in enumerate(found):
+        table.put(row, record)
+    return table
 
 
 def answer_columns(scenario: Scenario) -> list[str]:
@@ -111,13 +166,17 @@ def answer_columns(scenario: Scenario) -> list[str]:
 
 
 def answer_rows(
-    scenario: Scenario, answered: Answered, times: list[str] | None = None
+    scenario: Scenario, answers: Answers, times: list[str] | None = None
 ) -> Iterator[list[Any]]:
-    """The cells of a table of answers: the time of each step, or those given instead."""
-    answers, clock = answered.answers, scenario.settings.clock
+    """The cells of a table of answers: the time of each step, or those given instead.
+
+    A silent step has empty cells for its answer.
+    """
+    clock = scenario.settings.clock
     count = len(answers)
     both = np.concatenate([answers.in_units(), answers.estimate])
     places = scenario.in_places(both).tolist()
+    nothing = [None] * len(scenario.columns)
     for row in range(count):
         epsilon = answers.epsilons[row]
         if epsilon is None:
@@ -126,7 +185,7 @@ def answer_rows(
         yield [
             answers.lines[row].person,
             time,
-            *places[row],
+            *(nothing if answers.silent[row] else places[row]),
             *places[count + row],
             as_text(epsilon),
         ]
@@ -172,11 +231,12 @@ def begin_stream(
         time=settings.clock.first_slot if time is None else time,
         person=person,
         client=client,
-        ledger=Ledger(settings.limit) if ledger is None else ledger,
+        ledger=Ledger(scenario.terms.limit) if ledger is None else ledger,
+        schedule=settings.schedule,
         randomness=randomness,
         law=scenario.terms.law,
     )
-    stream._locate = scenario.state_of
+    stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
 
 
@@ -195,7 +255,7 @@ def open_stream(
     (place,) = book.places([line])
     standing = place.standing
     if standing is not None and standing.law != terms.law:
-        raise refusal(Verdict.CHANGED, place, terms.epsilon)
+        raise refusal(Verdict.CHANGED)
     said: Sequence[Record] = ()
     if standing is None:
         began = terms.origin if time is None else time
@@ -206,12 +266,11 @@ def open_stream(
         standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
     else:
         began = standing.began
-        said = book.answers(line)
-        if all(record.law == standing.law.hex() for record in said):
-            # Nothing was adopted, so the whole history can be followed from its start.
-            standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
-        else:
-            said = book.unsaid(line, standing.time)
+        # What was said under an earlier law cannot be followed; what came after can.
+        standing = book.adopted(line) or Standing(
+            line, terms.law, began, began, terms.start, clock=terms.clock
+        )
+        said = [record for record in book.answers(line) if record.time > standing.time]
     # Somebody new begins where the stream does, also if its first steps are skipped.
     terms = replace(terms, origin=began)
     stream = _BookStream.resume(
@@ -223,16 +282,11 @@ def open_stream(
         randomness=randomness,
         law=terms.law,
     )
-    assert isinstance(stream, _BookStream)
-    for record in said:
-        stream.skip(record.time - stream.time - 1)
-        stream.repeat(record.lattice, record.epsilon)
+    follow(stream, said)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))
-    limits = [limit for limit in (terms.limit, place.limit) if limit is not None]
-    stream.ledger = Ledger(min(limits, default=None), spent=place.spent)
-    stream._locate = scenario.state_of
-    stream._bind(book, terms)
+    stream._bind(book, terms, place)
+    stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
 
 
@@ -242,8 +296,16 @@ class _BookStream(Stream):
     It only follows them: what somebody else has answered meanwhile is followed too.
     """
 
-    def _bind(self, book: Book, terms: Terms) -> None:
+    _fills_gaps = False
+
+    def _bind(self, book: Book, terms: Terms, place: Place) -> None:
         self._book, self._terms = book, terms
+        self._fills_gaps = terms.fills_gaps
+        limit = place.both(terms.limit, terms.clock)
+        since = self.time + 1 - (limit.width if limit else 0)
+        recent = place.recent(terms.clock, since) if limit and limit.width else ()
+        pairs = [(last, price) for _, last, price in recent]
+        self.ledger = Ledger(limit, spent=place.spent, recent=pairs)
 
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """See `Stream.release`; the answer is in the book before it comes back."""
@@ -260,13 +322,17 @@ class _BookStream(Stream):
             release = answered.release(0)
             if release.epsilon and not self.ledger.has(release.time, self.query.name):
                 cost = answered.answers.constrained[0]
-                limit, spent = self.ledger.limit, self.ledger.spent
-                entries = [*self.ledger.entries]
+                # Without a check, which the engine has made against the book.
                 entry = Entry(release.time, self.query.name, release.epsilon, cost)
-                before = spent - sum((one.epsilon for one in entries), start=Fraction(0))
-                self.ledger = Ledger(limit, [*entries, entry], spent=before)
+                self.ledger._append(entry)
             self.repeat(release.lattice, release.epsilon)
             return release
+
+    def skip(self, steps: int = 1) -> None:
+        """See `Stream.skip`; refused where every step is answered."""
+        if steps and self._fills_gaps:
+            raise ArgumentError("skip must not be asked of a stream without gaps; release instead")
+        super().skip(steps)
 
     def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
         """Refused: a book's moments are answered one question at a time."""

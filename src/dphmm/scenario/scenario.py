@@ -15,17 +15,20 @@ from numpy.typing import ArrayLike
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
-from dphmm.errors import ArgumentError, ScenarioError
-from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
+from dphmm.cost.limit import Limit
+from dphmm.errors import ArgumentError, ScenarioError, expect
+from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.query import QUERY_NAME, Query
+from dphmm.geometry.states import state_number
 from dphmm.noise.randomness import Randomness
 from dphmm.noise.staircase import as_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
+from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
-from dphmm.scenario.building import build_policy, build_start
+from dphmm.scenario.building import build_policy, build_start, check_edges, read_policy, readable
 from dphmm.scenario.files import load_scenario, save_scenario
 from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["Scenario"]
 
 GIVEN = "given, treated as public"
-EDGES = "edges.csv"
 
 
 class Scenario:
@@ -51,7 +53,7 @@ class Scenario:
         model: How states follow each other.
         policy: Which states must look alike: a `PolicyGraph`, or a `Policy` of rules.
         epsilon: The price of a release.
-        limit: The most that may be spent on a person in all; None for no limit.
+        limit: The most that may be spent on a person: 100 in all, "24 per 1 day", see `Limit`.
         start: What is known before the first step: a label, "uniform", "stationary", or the
             probability of each label.
         name: What the scenario is called.
@@ -66,6 +68,7 @@ class Scenario:
         full_rank: See `Plan`.
         delta: See `Plan`.
         clock: How times are cut into steps.
+        when: When to speak; at every step by default.
         source: Where the model came from, in a sentence.
 
     >>> from dphmm import MarkovModel
@@ -85,7 +88,7 @@ class Scenario:
         policy: PolicyGraph | Policy,
         *,
         epsilon: Exact,
-        limit: Exact | None = None,
+        limit: Exact | Limit | None = None,
         start: str | int | Mapping[str, float] = "uniform",
         name: str = "scenario",
         columns: Sequence[str] = (),
@@ -98,38 +101,36 @@ class Scenario:
         full_rank: bool = True,
         delta: Exact = 0,
         clock: Clock | None = None,
+        when: Schedule | None = None,
         source: str = GIVEN,
     ) -> None:
-        spacing: Exact = 1 if step is None else step
         if isinstance(states, Query):
-            spacing = states.step if step is None else step
+            step = states.step if step is None else step
             states = states.values
         if not isinstance(states, States):
             states = States.at(states)
             columns = columns or tuple(states.numbers)
-        graph = None
-        if isinstance(policy, PolicyGraph):
-            graph, policy = policy, Policy(edges=EDGES)
-        if not isinstance(policy, Policy):
-            raise ScenarioError(
-                f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
-            )
-        settings = Settings(
+        graph, rules = read_policy(policy)
+        if isinstance(start, int):
+            start = states.labels[state_number(start, len(states), "start")]
+        checked: Any = Settings  # which makes every number exact
+        settings = checked(
             name,
-            as_epsilon(epsilon),
-            limit=None if limit is None else as_epsilon(limit, "limit"),
-            start=states.labels[start] if isinstance(start, int) else start,
-            columns=tuple(columns),
-            step=as_epsilon(spacing, "step"),
+            epsilon,
+            limit=limit,
+            start=start,
+            columns=columns,
+            step=1 if step is None else step,
             query=query,
-            policy=policy,
+            policy=rules,
             mechanism=mechanism,
             shape=shape,
             gamma=as_gamma(gamma, mechanism),
             repair=repair,
             full_rank=full_rank,
-            delta=exact(delta, "delta"),
-            clock=clock or Clock(),
+            delta=delta,
+            clock=Clock() if clock is None else clock,
+            when=when,
         )
         self._build(settings, states, model, source, (), graph)
 
@@ -164,8 +165,10 @@ class Scenario:
         edges: tuple[tuple[str, str], ...],
         graph: PolicyGraph | None,
     ) -> None:
-        if not isinstance(model, Chain):
-            raise ScenarioError(f"model must be a chain, got {type(model).__name__}")
+        expect(settings, Settings, "settings")
+        expect(states, States, "states")
+        expect(source, str, "source")
+        expect(model, Chain, "model")
         if model.n_states != len(states):
             raise ScenarioError(
                 f"{settings.model}: model must have the {len(states)} states of "
@@ -180,7 +183,7 @@ class Scenario:
             raise ScenarioError(f"policy must have {len(states)} states, got {graph.n_states}")
         self._graph = graph
         """The policy as a graph, if it was given as one and not as rules."""
-        self._edges = edges
+        self._edges = check_edges(edges)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -196,9 +199,8 @@ class Scenario:
             changes: Fields of `Settings` and their new values.
         """
         settings = replace(self.settings, **changes)
-        graph = None if "policy" in changes else self._graph
-        other = Scenario.__new__(Scenario)
-        other._build(settings, self.states, self.model, self.source, self._edges, graph)
+        other = self.from_settings(settings, self.states, self.model, self.source, self._edges)
+        other._graph = None if "policy" in changes else self._graph
         return other
 
     @classmethod
@@ -223,12 +225,12 @@ class Scenario:
         return f"Scenario({name!r}, {len(self.states)} states, epsilon {price})"
 
     def _repr_html_(self) -> str:
-        limit = self.settings.limit
         facts = {
             "policy": self.policy,
             "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
             "epsilon": as_text(self.settings.epsilon),
-            "limit": "none" if limit is None else as_text(limit),
+            "limit": self.settings.limit or "none",
+            "speaks": self.settings.when or "every step",
             "model": f"{self.model}: {self.source}",
         }
         rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
@@ -269,8 +271,8 @@ class Scenario:
     @cached_property
     def plan(self) -> Plan:
         """What protects each possible set; shared by every stream of the scenario."""
-        names = ("mechanism", "shape", "gamma", "repair", "full_rank", "delta")
-        settings: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        chosen = ("mechanism", "shape", "gamma", "repair", "full_rank", "delta")
+        settings: Any = {name: getattr(self.settings, name) for name in chosen}
         return Plan(self.policy, self.query, **settings)
 
     @cached_property
@@ -284,9 +286,7 @@ class Scenario:
         Args:
             place: A label, or finite coordinates, which belong to the nearest state.
         """
-        if isinstance(place, str):
-            return self.states.state_of(place)
-        return int(self.states.nearest(place)[0])
+        return self.states.state_of(place)
 
     @cached_property
     def terms(self) -> Terms:
@@ -297,9 +297,11 @@ class Scenario:
             plan=self.plan,
             start=self.start,
             epsilon=settings.epsilon,
-            limit=settings.limit,
+            limit=settings.limit and settings.limit.in_steps(settings.clock.law),
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            schedule=settings.schedule,
+            time_of=settings.clock.time_of,
         )
 
     @property
@@ -384,7 +386,7 @@ class Scenario:
         Args:
             answers: A row an answer, in the units of the query.
         """
-        return self.states.in_degrees(self.columns, answers)
+        return readable(self, answers)
 
     def on_lattice(self, places: ArrayLike) -> np.ndarray[Any, Any]:
         """The lattice points of answers as people read them, the reverse of `in_places`.
@@ -393,4 +395,6 @@ class Scenario:
             places: A row an answer, as people read it.
         """
         steps = np.rint(self.states.in_metres(self.columns, places) / float(self.settings.step))
+        if not np.isfinite(steps).all():
+            raise ArgumentError("places must be finite numbers")
         return np.array([[int(number) for number in row] for row in steps])

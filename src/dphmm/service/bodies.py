@@ -6,7 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
-PRICE = r"^[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?$"
+NUMBER = r"[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?"
+PRICE = f"^{NUMBER}$"
+PART = NUMBER + "( in all| per ([0-9]{1,9} )?[a-z]{1,7})?"
+LIMIT = f"^{PART}(, {PART}){{0,3}}$"
 Epsilon = Annotated[
     Annotated[StrictStr, Field(pattern=PRICE)] | StrictInt | StrictFloat,
     Field(description='Exact as text ("0.1", "1/3") or a number, which means what it says.'),
@@ -43,14 +46,16 @@ class ScenarioSummary(Body):
     dimension: int
     epsilon: str
     limit: str | None
+    speaks: str = Field(description="At which steps something is said.")
 
 
 class NewStream(Body):
     """A person's own limit."""
 
-    budget: Epsilon | None = Field(
+    budget: Annotated[StrictStr, Field(pattern=LIMIT)] | StrictInt | StrictFloat | None = Field(
         default=None,
-        description="What may be spent on the person, on every question together; set once.",
+        description="What may be spent on the person, on every question together; set once. "
+        'In all ("24"), within any window ("24 per 1 day"), or both, with a comma between.',
     )
 
 
@@ -81,8 +86,9 @@ class Released(Body):
 
     time: Time = Field(description="When its slot begins.")
     slot: int = Field(description="The step of the scenario's clock.")
-    answer: list[float]
-    lattice: list[int]
+    silent: bool = Field(description="The schedule says nothing here: only the estimate is there.")
+    answer: list[float] | None
+    lattice: list[int] | None
     estimate: list[float]
     epsilon: str
     statement: str
@@ -104,17 +110,70 @@ class Track(Body):
     track: list[list[float]]
 
 
-class Statement(Body):
+class PathCosts(Body):
+    """What answers cost between two paths, under a condition; `inf` without limit."""
+
+    condition: str | None = Field(description="For whom it holds; null for everybody.")
+    event: str | None
+    window: str | None
+    sequence: str | None = Field(description="An upper bound where the value is not known.")
+
+
+class Near(Body):
+    """How near a reader comes in a part of the day."""
+
+    when: str
+    radius: float
+
+
+class Tells(Body):
+    """What all answers together tell."""
+
+    linked: str = Field(description="Between two paths that are equal or linked at every time.")
+    linked_delta: str | None = Field(
+        description="The same but for a chance of `delta`, if times and prices were not chosen "
+        "after earlier answers; null where the noise was shaped by them, or answers are few."
+    )
+    delta: str
+    moment: str | None = Field(
+        description="Of one moment, between linked states, over all paths before and after it: an "
+        "upper bound; null where it would take long."
+    )
+    realised: str = Field(
+        description="The factor by which these answers moved the odds between linked states."
+    )
+    near: list[Near] = Field(
+        description="The radius that holds half of the belief of whoever knows only the model and "
+        "the answers; empty where states are no places."
+    )
+    near_before: float | None = Field(description="The same without the answers.")
+    home: float | None = Field(description="The same for the one place of all nights.")
+    unit: str
+    zone: str = Field(description="Whose hours the parts of the day are; empty: the place's own.")
+
+
+class Statement(PathCosts):
     """What all answers to one question cost."""
 
+    since: int | None = Field(
+        description="The slot where this scenario was adopted; what was said until then, under "
+        "another, has been spent and is not in here."
+    )
     releases: int
     spent: str
+    before: str = Field(description="What was spent before, which no other number counts.")
     text: str
     linked: str | None
     worst_pair: str | None
-    event: str | None
-    window: str | None
-    sequence: str | None
+    width: int = Field(description="The steps of the window.")
+    windows: dict[str, str] = Field(
+        description="The most that any window of the limit held, by its length."
+    )
+    adaptive: bool = Field(description="Whether earlier answers shaped the noise of later ones.")
+    own: PathCosts | None = Field(
+        description="The same for people who make only the model's own moves, if others may."
+    )
+    tells: Tells | None
 
 
 class LedgerEntry(Body):
@@ -132,6 +191,10 @@ class LedgerPage(Body):
     person: str
     spent: str
     budget: str | None
+    remaining: str | None = Field(
+        description="What the budget leaves at the latest slot; null without one, and where "
+        "questions count time in different steps."
+    )
     entries: list[LedgerEntry]
 
 
@@ -150,3 +213,6 @@ class Problem(Body):
     spent: str | None = None
     requested: str | None = None
     remaining: str | None = None
+    window: str | None = Field(default=None, description="The limit's window that is full.")
+    slot: int | None = Field(default=None, description="From which slot on it is possible.")
+    time: Time | None = Field(default=None, description="When that slot begins.")

@@ -12,14 +12,13 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
-from dphmm.cost import Bracket, PrivacyStatement
-from dphmm.cost.ledger import Ledger
-from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
+from dphmm.cost.limit import Limit
+from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.engine import Ask
-from dphmm.release.moment import Line, check_name
+from dphmm.release.moment import Line
 from dphmm.release.said import Release
 from dphmm.release.stream import Stream
 from dphmm.scenario import Scenario
@@ -77,7 +76,8 @@ class Handlers:
     def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
-        budget = None if body.budget is None else _bounded(body.budget, "budget")
+        clock = scenario.settings.clock.law
+        budget = None if body.budget is None else _limit(body.budget, clock)
         self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
@@ -135,15 +135,24 @@ class Handlers:
 
     def privacy(self, client: str, digest: str, person: str) -> Json:
         """What everything said to the scenario's question costs."""
-        return _costs(self._stream(self._find(client, digest), client, person).statement())
+        stream = self._stream(self._find(client, digest), client, person)
+        since, _ = stream._said_from
+        facts = stream.statement().plain()
+        if since == stream.began:
+            return {**facts, "since": None}
+        text = f"After slot {since}, where this scenario was adopted:\n{facts['text']}"
+        return {**facts, "since": since, "text": text}
 
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
         ledger = self._store.ledger(person, client=client)
+        budget = ledger.limit
+        known = budget is not None and not any(window.timed for window in budget.windows)
         return {
             "person": person,
             "spent": str(ledger.spent),
-            "budget": None if ledger.limit is None else str(ledger.limit),
+            "budget": None if budget is None else str(budget),
+            "remaining": str(ledger.remaining) if known else None,
             "entries": [
                 {
                     "slot": entry.time,
@@ -176,7 +185,8 @@ class Handlers:
             warnings.simplefilter("ignore")  # a coarse lattice is the scenario's own choice
             scenario = unpack(text)
             # The first hull and the compiled code take seconds: not while others wait.
-            scenario.stream("nobody", ledger=Ledger()).release(0)
+            terms = scenario.terms
+            terms.stream(terms.begin("", "nobody", 1)).release(0)
         with self._guard:
             # Another thread may have been faster: all should share one plan and what it has met.
             return self._ready.setdefault((client, digest), scenario)
@@ -214,6 +224,16 @@ def _bounded(given: Exact, argument: str) -> Fraction:
     return price
 
 
+def _limit(given: Exact, clock: str) -> Limit:
+    """A limit whose amounts stay small and whose windows are whole steps of a clock."""
+    limit = Limit.read(given, "budget")
+    totals = [] if limit.total is None else [limit.total]
+    for amount in (*totals, *(window.amount for window in limit.windows)):
+        _bounded(amount, "budget")
+    limit.in_steps(clock, "budget")
+    return limit
+
+
 def _state(scenario: Scenario, given: int | str | list[float | int]) -> int:
     """The true state's number. The one who sent a wrong one learns that, and nobody else."""
     try:
@@ -235,37 +255,22 @@ def _summary(digest: str, scenario: Scenario) -> Json:
         "dimension": scenario.query.dimension,
         "epsilon": str(settings.epsilon),
         "limit": None if settings.limit is None else str(settings.limit),
+        "speaks": str(settings.when or "every step"),
     }
 
 
 def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
-    """An answer as the client reads it."""
-    places = scenario.in_places([release.answer, release.estimate]).tolist()
+    """An answer as the client reads it; null where nothing was said."""
+    said = [release.estimate] if release.silent else [release.estimate, release.answer]
+    estimate, *answer = scenario.in_places(said).tolist()
     return {
         "time": scenario.settings.clock.time_of(release.time),
         "slot": release.time,
-        "answer": places[0],
-        "lattice": [int(number) for number in release.lattice],
-        "estimate": places[1],
+        "silent": release.silent,
+        "answer": answer[0] if answer else None,
+        "lattice": [int(number) for number in release.lattice] if answer else None,
+        "estimate": estimate,
         "epsilon": str(release.epsilon),
         "statement": release.statement,
         "repeated": repeated,
-    }
-
-
-def _costs(statement: PrivacyStatement) -> Json:
-    sequence = statement.sequence
-    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
-    costs = {
-        "linked": statement.linked,
-        "worst_pair": statement.worst_pair,
-        "event": statement.event,
-        "window": statement.window,
-        "sequence": upper,
-    }
-    return {
-        "releases": statement.releases,
-        "spent": str(statement.spent),
-        "text": statement.text(),
-        **{name: None if cost is None else str(cost) for name, cost in costs.items()},
     }

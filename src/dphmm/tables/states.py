@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.errors import ArgumentError, DataError
-from dphmm.tables.files import csv_text, read_text, write_whole
+from dphmm.errors import ArgumentError, DataError, expect, expect_each
+from dphmm.tables.files import as_path, csv_text, read_text, write_whole
 from dphmm.tables.geo import LocalPlane
 
 __all__ = ["States"]
@@ -51,6 +52,9 @@ class States:
     source: str = "states"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(expect_each(self.labels, str, "labels")))
+        expect(self.numbers, Mapping, "numbers")
+        expect(self.texts, Mapping, "texts")
         if not self.labels:
             raise ArgumentError("labels must name at least one state, got none")
         if len(set(self.labels)) != len(self.labels):
@@ -101,10 +105,12 @@ class States:
             categories: The column `category`, if there is to be one.
             labels: What each state is called; its number by default.
         """
-        places = _as_places(centers, "centers")
-        names = map(str, range(len(places))) if labels is None else labels
-        texts = {} if categories is None else {"category": tuple(categories)}
-        return cls(tuple(names), {"x": places[:, 0].copy(), "y": places[:, 1].copy()}, texts)
+        places = _as_rows(centers, "centers", 2)
+        names: Any = map(str, range(len(places))) if labels is None else labels
+        texts = {}
+        if categories is not None:
+            texts = {"category": tuple(expect_each(categories, str, "categories"))}
+        return cls(names, {"x": places[:, 0].copy(), "y": places[:, 1].copy()}, texts)
 
     @classmethod
     def read(cls, path: str | Path) -> States:
@@ -113,8 +119,7 @@ class States:
         Args:
             path: The file.
         """
-        name = Path(path).name
-        text = read_text(path)
+        name, text = as_path(path).name, read_text(path)
         first = text.partition("\n")[0]
         reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count))
         try:
@@ -158,7 +163,7 @@ class States:
         Args:
             path: The file.
         """
-        name = Path(path).name
+        name = as_path(path).name
         rows = list(csv.reader(io.StringIO(read_text(path))))
         edges = []
         for line, row in enumerate(rows[1:], start=2):
@@ -176,9 +181,13 @@ class States:
         Args:
             path: The file.
         """
+        write_whole(path, self.to_csv())
+
+    def to_csv(self) -> str:
+        """The text of that file."""
         values = [[repr(float(value)) for value in column] for column in self.numbers.values()]
         rows = zip(self.labels, *values, *self.texts.values(), strict=True)
-        write_whole(path, csv_text([("label", *self.numbers, *self.texts), *rows]))
+        return csv_text([("label", *self.numbers, *self.texts), *rows])
 
     def __repr__(self) -> str:
         columns = ", ".join((*self.numbers, *self.texts))
@@ -206,11 +215,11 @@ class States:
         Args:
             columns: The names of columns of numbers.
         """
-        for name in columns:
-            if name not in self.numbers:
-                raise ArgumentError(
-                    f"columns must be columns of numbers of the states, got {name!r}"
-                )
+        columns = expect_each(columns, str, "columns")
+        unknown = [name for name in columns if name not in self.numbers]
+        if unknown or not columns:
+            got = repr(unknown[0]) if unknown else "none"
+            raise ArgumentError(f"columns must be columns of numbers of the states, got {got}")
         if self.plane is not None and tuple(columns) == _ON_EARTH:
             return np.stack(self.plane.to_plane(*(self.numbers[n] for n in _ON_EARTH)), axis=-1)
         return np.stack([self.numbers[name] for name in columns], axis=-1)
@@ -222,7 +231,7 @@ class States:
             columns: What the rows are about; only places on Earth are changed.
             values: The rows.
         """
-        rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        rows = _as_rows(values, "values")
         if self.plane is None or tuple(columns) != _ON_EARTH:
             return rows
         return np.stack(self.plane.to_degrees(rows[:, 0], rows[:, 1]), axis=-1).round(7)
@@ -234,7 +243,7 @@ class States:
             columns: What the rows are about; only places on Earth are changed.
             places: The rows.
         """
-        rows = np.atleast_2d(np.asarray(places, dtype=np.float64))
+        rows = _as_rows(places, "places")
         if self.plane is None or tuple(columns) != _ON_EARTH:
             return rows
         return np.stack(self.plane.to_plane(rows[:, 0], rows[:, 1]), axis=-1)
@@ -243,13 +252,18 @@ class States:
     def _numbers_of(self) -> dict[str, int]:
         return {label: state for state, label in enumerate(self.labels)}
 
-    def state_of(self, label: str) -> int:
-        """The state with a label; the message about an unknown one does not repeat it.
+    def state_of(self, place: str | ArrayLike) -> int:
+        """The state of a place; a message does not say which it was.
 
         Args:
-            label: What the state is called.
+            place: A label, or finite coordinates, which belong to the nearest state.
         """
-        state = self._numbers_of.get(label)
+        if not isinstance(place, str):
+            found = self.nearest(place)
+            if len(found) != 1:
+                raise ArgumentError("place must be a label or the two coordinates of one place")
+            return int(found[0])
+        state = self._numbers_of.get(place)
         if state is None:
             raise DataError(f"state must be a label of {self.source}")
         return state
@@ -266,7 +280,7 @@ class States:
         """
         if not self.place_columns:
             raise ArgumentError("states must have x and y or latitude and longitude for places")
-        points = _as_places(places, "places")
+        points = _as_rows(places, "places", 2)
         if not np.isfinite(points).all():
             raise DataError("places must be finite numbers")
         if self.plane is not None:
@@ -295,9 +309,11 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _as_places(places: ArrayLike, argument: str) -> FloatArray:
-    """Rows of two coordinates; no message shows them, since somebody may be there."""
+def _as_rows(values: ArrayLike, argument: str, size: int = 0) -> FloatArray:
+    """Rows of so many numbers; no message shows them, since somebody may be there."""
     try:
-        return np.asarray(places, dtype=np.float64).reshape(-1, 2)
+        rows = np.asarray(values, dtype=np.float64)
+        return rows.reshape(-1, size) if size else np.atleast_2d(rows)
     except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"{argument} must be rows of two coordinates") from None
+        what = "two coordinates" if size == 2 else "numbers"
+        raise ArgumentError(f"{argument} must be rows of {what}") from None

@@ -14,11 +14,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dphmm.errors import DataError, require
-from dphmm.release.moment import LONGEST_NAME
+from dphmm.errors import ArgumentError, DataError, check_name, require
 from dphmm.tables.clock import Clock, Slots
 from dphmm.tables.columns import match_columns
-from dphmm.tables.frames import as_polars, is_table
+from dphmm.tables.frames import as_polars, is_table, not_trips
 from dphmm.tables.states import States
 
 __all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips"]
@@ -71,10 +70,10 @@ def read_trips(
         who = person if "person" not in found else _text(record.get(found["person"]))
         if not who:
             raise DataError(f"{name}:{line}: person must be given, got an empty field")
-        if len(who) > LONGEST_NAME or not who.isprintable():
-            raise DataError(
-                f"{name}:{line}: person must be 1 to {LONGEST_NAME} printable characters"
-            )
+        try:
+            check_name(who, "person")
+        except ArgumentError as fault:
+            raise DataError(f"{name}:{line}: {fault}") from None
         time = record.get(found["time"])
         waiting.append((line, who, str(time).strip(), slots.of(time, line)))
         places.append(_place(name, line, record, found, states))
@@ -121,9 +120,13 @@ def read_records(source: Any, name: str) -> Iterator[Record]:
             yield from _parquet(Path(source), name)
             return
         source = open_lines(source)
+    if not isinstance(source, Iterable):
+        raise not_trips(source)
     lines = _decoded(source, name)
     first, number = "", 0
     for first in lines:
+        if not isinstance(first, str):
+            raise not_trips(source)
         number += 1
         if first.strip("\ufeff \t\r\n"):
             break
@@ -213,6 +216,8 @@ def find_columns(
     person: str | None,
 ) -> dict[str, str]:
     """Which column of the file is which, by our names."""
+    if person is not None:
+        check_name(person, "person")
     ours = ("person", "time", "state", *states.place_columns)
     found = match_columns(f"{name}:{line}", header, ours, columns)
     places = states.place_columns

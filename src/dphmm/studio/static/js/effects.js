@@ -1,6 +1,6 @@
 // The right column: what the policy does, who is exposed, and what each repair would cost.
 
-import { h, fill, word, number, fraction, short, count } from "./elements.js";
+import { h, fill, word, number, fraction, short, count, atMost } from "./elements.js";
 import { drawHullPanel } from "./hull.js";
 
 const METHODS = { nearest: "nearest", min_area: "least area", min_error: "least error" };
@@ -83,7 +83,7 @@ export class Effects {
         "worst pair",
         effects.worst.value === null
           ? "∞"
-          : h("span", {}, "e", h("sup", {}, String(Number(effects.worst.value.toPrecision(3))))),
+          : h("span", {}, "e", h("sup", {}, atMost(effects.worst.value))),
         effects.worst.value === null ? "told apart" : "in odds",
         "stat-worst",
       ),

@@ -55,6 +55,13 @@ export function number(exact) {
   return exact.value === null ? "∞" : short(exact.value);
 }
 
+// Three digits that are never less than the value: for what is at most so much.
+export function atMost(value) {
+  const near = Number(value.toPrecision(3));
+  const digit = value > 0 ? 10 ** (Math.floor(Math.log10(value)) - 2) : 0;
+  return String(near >= value ? near : Number((near + digit).toPrecision(3)));
+}
+
 export function fraction(exact) {
   const text = exact.exact;
   return text.includes("/") && text.length <= 14 ? text : "";

@@ -1,0 +1,159 @@
+"""What a long stream tells: of linked paths, of one moment, and of where somebody is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, inf
+from typing import Any
+
+from dphmm.chain.belief import Belief
+from dphmm.cost.charges import Loss
+from dphmm.cost.history import History
+from dphmm.cost.leakage import Leakage, bound_leakage, realised_leakage
+from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
+from dphmm.cost.whereabouts import Whereabouts
+from dphmm.cost.words import CONDITION, show_factor, show_number
+from dphmm.geometry.exact import as_text
+from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Protected
+
+__all__ = ["DELTA", "Tells", "linked_loss", "tell"]
+
+DELTA = Fraction(1, 10**6)
+"""The chance that a statement leaves for linked paths to lose more."""
+
+OFTEN = 8
+"""The law of an answer's loss is worked out if so many answers have it; it pays with many."""
+
+MOST_LAWS = 3
+"""How many such laws a statement works out; other answers count with their price alone."""
+
+CHEAP = 2**20
+"""Pairs of states times steps up to which a statement follows what moments tell."""
+
+
+@dataclass(frozen=True)
+class Tells:
+    """What a history of releases tells beyond single steps; every field is public."""
+
+    linked: Fraction
+    """Between two paths that are equal or linked at every time: the sum of the epsilons."""
+    linked_delta: Loss | None
+    """The same but for a chance of `delta`, if times, prices and bodies depend on no answer."""
+    delta: Fraction
+    """The chance of losing more than `linked_delta`."""
+    leakage: Leakage | None
+    """What all answers tell of one moment, over all paths; None if it was not computed."""
+    realised: float
+    """The largest factor by which these very answers moved the odds between two linked states."""
+    whereabouts: Whereabouts
+    """How near somebody comes who knows only the model and the answers."""
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: losses as texts, lengths as numbers."""
+        near = self.whereabouts
+        moment = None if self.leakage is None else self.leakage.linked
+        return {
+            "linked": str(self.linked),
+            "linked_delta": None if self.linked_delta is None else str(self.linked_delta),
+            "delta": str(self.delta),
+            "moment": None if moment is None else str(moment),
+            "realised": str(self.realised),
+            "near": [{"when": when, "radius": radius} for when, radius in near.radii],
+            "near_before": near.before if near.has_places else None,
+            "home": near.home,
+            "unit": near.unit,
+            "zone": near.zone,
+        }
+
+    def lines(self, stated_zeros: bool) -> list[str]:
+        """Each of them in plain words, with its condition.
+
+        Args:
+            stated_zeros: Whether all of it rests on zeros that somebody stated.
+        """
+        only = f", {CONDITION}" if stated_zeros else ""
+        lines = [
+            f"Two paths that are equal or linked at every time, such as home and the house next "
+            f"door all day: {show_factor(self.linked)}{only}."
+        ]
+        if self.linked_delta is not None and self.linked_delta < self.linked:
+            lines.append(
+                f"The same but for a chance of {as_text(self.delta)}, if times and prices were "
+                f"not chosen after earlier answers: {show_factor(self.linked_delta)}{only}."
+            )
+        if self.leakage is not None and self.leakage.linked is not None:
+            kind = "" if self.leakage.is_exact else ", an upper bound"
+            lines.append(
+                f"Of one moment, whatever came before and after, to somebody who takes the model "
+                f"for true: the odds between two linked states move "
+                f"{show_factor(self.leakage.linked)}{kind}{only}."
+            )
+        lines.append(
+            f"Of no moment did these very answers move the odds between two linked states by more "
+            f"than a factor of {show_number(self.realised)}, to whoever takes the model for true."
+        )
+        lines.append(self.whereabouts.text())
+        return lines
+
+
+def linked_loss(answers: Sequence[tuple[Protected, Fraction]]) -> PrivacyLoss | None:
+    """The law of what some answers tell of two linked paths; None if nothing was drawn.
+
+    Args:
+        answers: What protected each answer, and its price.
+    """
+    drawn = Counter((step, price) for step, price in answers if not step.is_lone)
+    total = None
+    for number, ((step, price), count) in enumerate(drawn.most_common()):
+        one = PrivacyLoss.pure(price)
+        if number < MOST_LAWS and count >= OFTEN:
+            one = _law(step, price)
+        total = one * count if total is None else total + one * count
+    return total
+
+
+def _law(step: Protected, price: Fraction) -> PrivacyLoss:
+    """The law of one answer's loss, made once for everybody who shares its rules."""
+    made: dict[Fraction, PrivacyLoss] = step.__dict__.setdefault("_privacy_losses", {})
+    if price not in made:
+        made[price] = privacy_loss(step.mechanism(price), step.policy)
+    return made[price]
+
+
+def tell(
+    history: History,
+    start: Belief,
+    answers: Sequence[tuple[Protected, Fraction]],
+    policy: PolicyGraph,
+    prior: Sequence[Belief],
+    posterior: Sequence[Belief],
+    places: Whereabouts,
+    *,
+    adaptive: bool,
+) -> Tells:
+    """What a history tells, as far as that is cheap to know.
+
+    Args:
+        history: What was released, step by step.
+        start: What was known before.
+        answers: What protected each answer, and its price.
+        policy: Which states are linked.
+        prior: The belief about every step before any release.
+        posterior: The same, given all of them.
+        places: How near somebody comes.
+        adaptive: Whether bodies depended on answers, so that only sums are known.
+    """
+    linked = sum((price for _, price in answers), Fraction(0))
+    chance, leakage = None, None
+    if not adaptive and len(answers) >= OFTEN:
+        law = linked_loss(answers)
+        chance = None if law is None else law.epsilon(DELTA)
+    if not adaptive and len(history) * max(int(m.sum()) for m in history.possible) ** 2 <= CHEAP:
+        leakage = bound_leakage(history, start, policy)
+    moved = realised_leakage(prior, posterior, policy)
+    realised = exp(moved) if moved < 700 else inf
+    return Tells(linked, chance, DELTA, leakage, realised, places)

@@ -1,0 +1,202 @@
+"""How near to somebody a reader of the answers comes, in words that need no mathematics.
+
+All of it is worked out from public things: the model, and the beliefs that follow from what was
+said. It is what somebody can tell who knows nothing else; whoever knows more may tell more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import floor, log10
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dphmm._types import FloatArray, IntArray
+from dphmm.errors import ArgumentError
+
+__all__ = ["Surroundings", "Whereabouts", "whereabouts"]
+
+SHARE = 0.5
+"""The part of a belief that must lie within a radius."""
+
+PERIODS = (("at night", 0), ("in the morning", 6), ("in the afternoon", 12), ("in the evening", 18))
+"""The parts of a day, each with the hour at which it begins."""
+
+CENTRES = 3
+"""The likeliest states that are tried as the middle of a circle, beside two means."""
+
+MOST = 2**19
+"""States times steps that are looked at for a radius; of more steps evenly spaced ones are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What a scenario knows about its states that a stream does not; all of it public."""
+
+    places: FloatArray | None
+    """(n, d) where every state is, None if states are no places."""
+    unit: str = ""
+    """What distances between places are measured in."""
+    hour_of: Callable[[int], float | None] | None = None
+    """The hour of the day of a slot, None where the clock has none."""
+    zone: str = ""
+    """What to write behind hours: nothing at the place's own clock."""
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """How near somebody comes who knows only the published model and the answers."""
+
+    radii: tuple[tuple[str, float], ...]
+    """For each part of the day the radius around the best guess that holds half of the belief."""
+    before: float
+    """The same at all times, for somebody who has not seen an answer."""
+    home: float | None
+    """The same for the one place of all nights, by somebody who takes it that there is one."""
+    guess: float
+    """How probable the likeliest state is, on average."""
+    guess_before: float
+    """The same without an answer."""
+    unit: str = ""
+    """The unit of the radii."""
+    zone: str = ""
+    """What to write behind hours."""
+    has_places: bool = True
+    """Whether states are places at all."""
+
+    def text(self) -> str:
+        """A sentence for everybody, with its condition."""
+        if not self.has_places:
+            return (
+                f"Somebody who knows only the published model and these answers names your state "
+                f"rightly with probability {self.guess:.2g} on average, by the model's reckoning; "
+                f"without the answers {self.guess_before:.2g}. Whoever knows more can do better."
+            )
+        near = ", ".join(f"{self._length(radius)} {when}".strip() for when, radius in self.radii)
+        hours = f" (hours in {self.zone})" if self.zone and self.radii[0][0] else ""
+        home = ""
+        if self.home is not None:
+            to = f"to ±{self._length(self.home)}" if self.home else "exactly"
+            home = f", and, taking it that you spend your nights at one place, that place {to}"
+        return (
+            f"Somebody who knows only the published model and these answers can place you within "
+            f"{near}{hours}{home}; without the answers within {self._length(self.before)}. Half "
+            f"of the model's probability lies so near; whoever knows more can do better."
+        )
+
+    def _length(self, radius: float) -> str:
+        """A length in two digits, no more than it is; kilometres of long ones in metres."""
+        if not radius:
+            return "one place of the map"
+        if self.unit == "m" and radius >= 1000:
+            return f"{_rounded(radius / 1000):g} km"
+        return f"{_rounded(radius):g} {self.unit or 'units'}"
+
+
+def whereabouts(
+    beliefs: ArrayLike,
+    prior: ArrayLike,
+    places: ArrayLike | None,
+    *,
+    hours: Sequence[float | None] | None = None,
+    heard: Sequence[FloatArray | None] = (),
+    unit: str = "",
+    zone: str = "",
+) -> Whereabouts:
+    """How near to somebody a reader comes, from beliefs about each step; all of it is public.
+
+    A radius is the smallest, around the best guess of each step, that holds half of the belief
+    on average over the steps of a part of the day.
+
+    Args:
+        beliefs: (T, n) the probabilities of the states at each step, given all answers.
+        prior: The same without any answer.
+        places: (n, d) where every state is; None if states are no places.
+        hours: The hour of the day of each step, from 0 to 24; None if there is none.
+        heard: For each step the log-likelihood of its answers in every state, None without one.
+            With these and hours, home is looked for: the one place of all nights.
+        unit: What places are measured in.
+        zone: What to write behind hours; nothing at the place's own clock.
+
+    >>> line = [[0.0], [100.0], [200.0], [5000.0]]
+    >>> told = whereabouts([[0.3, 0.4, 0.3, 0.0]], [[0.25] * 4], line, unit="m")
+    >>> told.radii, told.before
+    ((('', 50.0),), 50.0)
+    """
+    after, before = np.atleast_2d(beliefs).astype(float), np.atleast_2d(prior).astype(float)
+    if after.shape != before.shape:
+        raise ArgumentError(
+            f"beliefs must have the shape of prior, got {after.shape} and {before.shape}"
+        )
+    guesses = float(after.max(axis=1).mean()), float(before.max(axis=1).mean())
+    if places is None:
+        return Whereabouts((), 0.0, None, *guesses, unit, zone, has_places=False)
+    points = np.asarray(places, dtype=float)
+    if len(points) != after.shape[1]:
+        raise ArgumentError(
+            f"places must have a row for each of {after.shape[1]} states, got {len(points)}"
+        )
+    parts = _parts(hours, len(after))
+    radii = tuple((when, _radius(after[steps], points)) for when, steps in parts)
+    nights = dict(parts).get(PERIODS[0][0])
+    home = None if nights is None else _home(before, heard, nights)
+    held = None if home is None else _radius(home[None, :], points)
+    return Whereabouts(radii, _radius(before, points), held, *guesses, unit, zone)
+
+
+def _parts(hours: Sequence[float | None] | None, count: int) -> list[tuple[str, IntArray]]:
+    """The parts of the day that there are, each with its steps; one without a name otherwise."""
+    if hours is None or None in hours:
+        return [("", np.arange(count))]
+    begins = [begin for _, begin in PERIODS]
+    part = np.searchsorted(begins, np.array(hours, dtype=float) % 24, side="right") - 1
+    found = [(when, np.flatnonzero(part == number)) for number, (when, _) in enumerate(PERIODS)]
+    return [(when, steps) for when, steps in found if len(steps)]
+
+
+def _radius(beliefs: FloatArray, points: FloatArray) -> float:
+    """The radius around each belief's best guess that holds half of them on average."""
+    distances, weights = [], []
+    every = -(-beliefs.size // MOST)
+    for belief in beliefs[::every]:
+        order = np.argsort(-belief, kind="stable")
+        half = order[: int(np.searchsorted(np.cumsum(belief[order]), SHARE)) + 1]
+        means = [belief @ points, points[half].mean(axis=0)]
+        centres = np.concatenate([means, points[order[:CENTRES]]])
+        apart = np.sqrt(((centres[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
+        best = min(apart, key=lambda row: _quantile(row, belief))
+        distances.append(best)
+        weights.append(belief)
+    return _quantile(np.concatenate(distances), np.concatenate(weights))
+
+
+def _quantile(distances: FloatArray, weights: FloatArray) -> float:
+    """The smallest distance within which half of the weight lies."""
+    order = np.argsort(distances, kind="stable")
+    reached = np.cumsum(weights[order])
+    place = int(np.searchsorted(reached, SHARE * reached[-1] * (1 - 1e-12)))
+    return float(distances[order[place]])
+
+
+def _home(
+    prior: FloatArray, heard: Sequence[FloatArray | None], nights: IntArray
+) -> FloatArray | None:
+    """The belief about the one place of all nights, if there is one and nights had answers."""
+    logs = [heard[step] for step in nights.tolist() if step < len(heard)]
+    told = [row for row in logs if row is not None]
+    if not told:
+        return None
+    with np.errstate(divide="ignore"):
+        total = np.log(prior[nights].mean(axis=0)) + np.sum(told, axis=0)
+    if not np.isfinite(total).any():
+        return None
+    weights = np.exp(total - total.max())
+    return weights / float(weights.sum())
+
+
+def _rounded(value: float) -> float:
+    """Two digits, rounded down: what is said never makes somebody safer than they are."""
+    unit = 10.0 ** (floor(log10(value)) - 1)
+    return float(np.floor(value / unit + 1e-9) * unit)

@@ -1,0 +1,55 @@
+"""What everything that a stream has said cost and told, from what it published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.cost.tells import tell
+from dphmm.cost.whereabouts import whereabouts
+from dphmm.errors import ArgumentError
+from dphmm.release.said import history_of
+
+if TYPE_CHECKING:
+    from dphmm.release.stream import Stream
+
+__all__ = ["state_costs"]
+
+
+def state_costs(stream: Stream, width: int) -> PrivacyStatement:
+    """See `Stream.statement`."""
+    said, model, (time, start) = stream.said, stream.model, stream._said_from
+    if not said:
+        raise ArgumentError("stream must have a release to be stated, got none")
+    history = history_of(said, model, start, time)
+    steps = range(len(history))
+    heard = stream.observations()
+    unseen = model.smooth([None] * len(history), start=start, time=time)
+    seen = model.smooth(heard, start=start, time=time)[: len(history)]
+    prior, posterior = ([one.probabilities for one in beliefs] for beliefs in (unseen, seen))
+    statement = privacy_statement(
+        history,
+        width=width,
+        prior=prior,
+        posterior=posterior,
+        adaptive=True if stream.plan.delta else None,
+        before=stream.standing.spent - sum((one.epsilon for one in said), start=Fraction(0)),
+        limit=stream.ledger.limit,
+    )
+    around = stream._around
+    hours = None if around.hour_of is None else [around.hour_of(time + t + 1) for t in steps]
+    near = whereabouts(
+        posterior,
+        prior,
+        around.places,
+        hours=hours,
+        heard=heard,
+        unit=around.unit,
+        zone=around.zone,
+    )
+    answers = [(one.step, one.epsilon) for one in said]
+    policy, adaptive = stream.plan.policy, statement.adaptive
+    tells = tell(history, start, answers, policy, unseen, seen, near, adaptive=adaptive)
+    return replace(statement, tells=tells)

@@ -1,0 +1,174 @@
+"""What a long stream tells, in words that need no mathematics, and each with its condition."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm import (
+    ArgumentError,
+    Clock,
+    MarkovModel,
+    Plan,
+    PolicyGraph,
+    Query,
+    Scenario,
+    SeededRandomness,
+    States,
+    Stream,
+    Whereabouts,
+    whereabouts,
+)
+from dphmm.cost.tells import DELTA, linked_loss
+from tests.paper import CATEGORIES, TRANSITION, VALUES
+
+LINE = np.array([[0.0], [100.0], [200.0], [5000.0]])
+
+
+def grid(side: int = 5, **options) -> Scenario:
+    cells = np.array([(x, y) for x in range(side) for y in range(side)])
+    near = np.abs(cells[:, None] - cells[None, :]).max(axis=2) <= 1
+    walk = MarkovModel(near / near.sum(axis=1, keepdims=True), anywhere=0.01)
+    policy = PolicyGraph.within_distance(Query(cells), 2)
+    options = {"epsilon": "0.2", "clock": Clock("30 min")} | options
+    return Scenario(cells, walk, policy, **options)
+
+
+def said(scenario: Scenario, steps: int) -> Stream:
+    rng = np.random.default_rng(3)
+    stream = scenario.stream("ann", time=0, randomness=SeededRandomness(rng))
+    for state in rng.integers(len(scenario.states), size=steps).tolist():
+        stream.release(state)
+    return stream
+
+
+# Paper
+
+
+def test_the_running_example_is_told_of_states_because_it_has_no_places() -> None:
+    plan = Plan(PolicyGraph.by_category(CATEGORIES), Query(VALUES))
+    model = MarkovModel(TRANSITION, anywhere=0.01)
+    stream = Stream(model, plan, epsilon=1, start=np.full(6, 1 / 6))
+    stream.release(3)
+    tells = stream.statement().tells
+    assert not tells.whereabouts.has_places
+    assert "names your state rightly with probability" in stream.statement().text()
+    assert tells.linked == 1
+    assert tells.linked_delta is None  # one answer has no chance to tell less
+
+
+# Laws
+
+
+def test_a_statement_says_what_linked_paths_lose_with_its_condition() -> None:
+    statement = said(grid(), 48).statement()
+    tells, text = statement.tells, statement.text()
+    assert tells.linked == statement.spent == Fraction("9.6")
+    assert 0 < tells.linked_delta < tells.linked
+    assert "Two paths that are equal or linked at every time" in text
+    assert (
+        "The same but for a chance of 0.000001, if times and prices were not chosen after earlier "
+        "answers" in text
+    )
+    assert tells.delta == DELTA
+    assert "an upper bound" in text
+    assert np.log(tells.realised) <= tells.leakage.linked
+
+
+def test_a_shaped_noise_has_the_sum_alone() -> None:
+    tells = said(grid(delta="0.1"), 12).statement().tells
+    assert tells.linked == Fraction("2.4")
+    assert tells.linked_delta is None
+    assert tells.leakage is None
+
+
+def test_answers_that_are_rare_count_with_their_price_alone() -> None:
+    stream = said(grid(), 16)
+    answers = [(one.step, one.epsilon) for one in stream.said]
+    often = linked_loss(answers)
+    rare = linked_loss([(step, Fraction(n, 100)) for n, (step, _) in enumerate(answers, 1)])
+    assert often.total == Fraction("3.2")
+    assert rare.total == Fraction(sum(range(1, 17)), 100)
+    assert linked_loss([]) is None
+
+
+def test_places_are_told_for_parts_of_the_day_and_home_for_the_nights() -> None:
+    statement = said(grid(clock=Clock("30 min", zone="Asia/Shanghai")), 48).statement()
+    near = statement.tells.whereabouts
+    assert [when for when, _ in near.radii] == [
+        "at night",
+        "in the morning",
+        "in the afternoon",
+        "in the evening",
+    ]
+    assert near.home is not None
+    assert near.zone == ""
+    assert "taking it that you spend your nights at one place" in statement.text()
+    in_utc = said(grid(), 48).statement().tells.whereabouts
+    assert "(hours in UTC)" in in_utc.text()
+
+
+def test_without_dates_there_is_no_night() -> None:
+    near = said(grid(clock=Clock()), 10).statement().tells.whereabouts
+    assert [when for when, _ in near.radii] == [""]
+    assert near.home is None
+
+
+def test_degrees_are_told_in_metres() -> None:
+    latitudes = 39.9 + np.arange(4) / 100
+    states = States(
+        tuple("abcd"), {"latitude": latitudes, "longitude": np.full(4, 116.4)}, source="cells"
+    )
+    model = MarkovModel(np.full((4, 4), 0.25))
+    scenario = Scenario(states, model, PolicyGraph.complete(4), epsilon="0.1")
+    near = said(scenario, 2).statement().tells.whereabouts
+    assert near.unit == "m"
+    assert 500 < near.before < 600
+    assert " m" in near.text()
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=4, max_size=4), st.integers(1, 3))
+def test_a_radius_holds_half_of_the_belief(weights, steps) -> None:
+    belief = np.array(weights) / sum(weights)
+    near = whereabouts([belief] * steps, [belief] * steps, LINE)
+    ((_, radius),) = near.radii
+    # An interval that long, from some state on, holds half of it.
+    spans = [(left - 1e-9 <= LINE) & (left + 2 * radius + 1e-9 >= LINE) for left in LINE]
+    assert max(float(belief @ span) for span in spans) >= 0.5 - 1e-9
+    assert near.before == radius
+
+
+def test_a_sentence_never_rounds_somebody_into_safety() -> None:
+    near = Whereabouts((("at night", 859.0),), 12_345.0, 309.0, 0.5, 0.1, unit="m")
+    assert "within 850 m at night" in near.text()
+    assert "that place to ±300 m" in near.text()
+    assert "without the answers within 12 km" in near.text()
+    certain = Whereabouts((("at night", 0.0),), 1.0, 0.0, 1.0, 0.1)
+    assert "within one place of the map at night" in certain.text()
+    assert "that place exactly" in certain.text()
+
+
+def test_wrong_beliefs_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="beliefs must have the shape of prior"):
+        whereabouts([[0.5, 0.5]], [[1.0, 0.0, 0.0]], None)
+    with pytest.raises(ArgumentError, match="places must have a row for each of 2 states, got 4"):
+        whereabouts([[0.5, 0.5]], [[0.5, 0.5]], LINE)
+
+
+# Oracle
+
+
+def test_home_is_the_place_that_all_nights_speak_for() -> None:
+    prior = np.full((4, 4), 0.25)
+    heard = [np.log([0.4, 0.3, 0.2, 0.1])] * 3 + [np.log([0.1, 0.1, 0.1, 0.7])]
+    near = whereabouts(prior, prior, LINE, hours=[0, 1, 2, 12], heard=heard)
+    product = np.array([0.4, 0.3, 0.2, 0.1]) ** 3
+    share = product / product.sum()  # 0.64, 0.27, 0.08, 0.01: the first place has half
+    assert share[0] > 0.5
+    assert near.home == 0.0
+    less = whereabouts(prior, prior, LINE, hours=[0, 1, 2, 12], heard=[heard[0], None, None, None])
+    assert less.home == 50.0
