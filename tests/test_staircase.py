@@ -29,6 +29,7 @@ from dphmm.cost import (
     worst_pair,
 )
 from dphmm.cost.adversary import guarantee_against, largest_gains
+from dphmm.cost.charges import loss_at
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -625,7 +626,7 @@ def test_sequences_are_the_sums_of_ceilings_over_the_worst_pair_of_paths(case, p
     losses = np.array(
         [
             [
-                [c.loss(c.hull.lattice_norm(a - b)) for b in query.points.astype(object)]
+                [loss_at(c, c.hull.lattice_norm(a - b)) for b in query.points.astype(object)]
                 for a in query.points.astype(object)
             ]
             for c in charges
