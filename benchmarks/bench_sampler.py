@@ -18,12 +18,14 @@ from dphmm import (
     Randomness,
     SecureRandomness,
     SensitivityHull,
+    best_gamma,
     sensitivity_hull,
 )
 
 PART = 4_096
 DRAWS = 50_000
 PRICES = ("0.01", "0.1", "10", "100")
+STEPS = ("0.1", "1", "2", "4")
 PYTHON_IN_FOUR = 140
 """Microseconds of a draw in four dimensions at epsilon 1 with Python's integers, as it was."""
 
@@ -89,6 +91,29 @@ def by_price(dimension: int) -> list[Figure]:
     return figures
 
 
+def staircase(dimension: int) -> list[Figure]:
+    """A staircase draw beside a K-norm draw at the same epsilon, for each body."""
+    origin, figures = Query(np.zeros((1, dimension), dtype=int)), []
+    for name, body in bodies(dimension).items():
+        for price in STEPS:
+            noises = [
+                Mechanism(origin, body, price, gamma)
+                for gamma in (None, best_gamma(body.rank, price))
+            ]
+            smooth, steps = (bulk(noise, SecureRandomness(), repeats=10) for noise in noises)
+            figures.append(
+                Figure(
+                    f"staircase, {name}, {dimension} dimensions, epsilon {price}",
+                    1e6 * steps,
+                    "us",
+                    "K-norm noise",
+                    smooth / steps,
+                    "ratio >= 0.5",
+                )
+            )
+    return figures
+
+
 def opendp_laplace(size: int, scale: float) -> float:
     """Seconds of OpenDP's discrete Laplace for so many two-dimensional answers."""
     import opendp.prelude as dp
@@ -147,5 +172,5 @@ def run() -> list[Figure]:
         origin = Query(np.zeros((1, dimension), dtype=int))
         drawn = bulk(Mechanism(origin, body, Fraction(1)), SecureRandomness())
         figures.append(Figure(f"an answer in {dimension} dimensions, bulk", 1e6 * drawn, "us"))
-        figures += by_price(dimension)
+        figures += by_price(dimension) + staircase(dimension)
     return figures

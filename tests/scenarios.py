@@ -85,7 +85,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
     weights[np.arange(n_states), (np.arange(n_states) + 1) % n_states] += 1
     delta = draw(st.sampled_from([0.0, 0.0, 0.125]))
-    mechanism = draw(st.sampled_from(["knorm", "laplace", "isotropic"]))
+    mechanism = draw(st.sampled_from(["knorm", "staircase", "laplace", "isotropic"]))
     policy = Policy(
         complete=delta > 0 or draw(st.booleans()),
         category=draw(st.sampled_from([None, "category"])),
@@ -100,7 +100,10 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         step=draw(st.sampled_from([Fraction(1), Fraction(1, 2)])),
         policy=policy,
         mechanism=mechanism,
-        shape="hull" if mechanism == "laplace" else draw(st.sampled_from(["hull", "enlarged"])),
+        shape="hull"
+        if mechanism == "laplace"
+        else draw(st.sampled_from(["hull", "enlarged", "l1"])),
+        gamma=draw(st.sampled_from([None, Fraction(1, 3)])) if mechanism == "staircase" else None,
         repair=draw(st.sampled_from(["nearest", "min_area", "min_error", None])),
         full_rank=draw(st.booleans()),
         delta=delta,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations, product
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 import pytest
@@ -69,6 +69,15 @@ def test_theorem_5_3_under_laplace_halves_what_knorm_leaves() -> None:
     halves = [Fraction(k, 2) for k in (1, 0, 1, 1, 1, 1)]
     assert EXAMPLE.existence_epsilon(1, mechanism="laplace") == halves
     assert EXAMPLE.overall_epsilon(1, mechanism="laplace") == Fraction(1, 2)
+
+
+def test_under_a_staircase_existence_costs_whole_epsilons() -> None:
+    smooth = EXAMPLE.existence_epsilon("1/2")
+    steps = EXAMPLE.existence_epsilon("1/2", mechanism="staircase")
+    assert steps == [Fraction(ceil(2 * loss), 2) for loss in smooth]
+    assert EXAMPLE.overall_epsilon(1, mechanism="staircase") == 2
+    assert EXAMPLE.overall_epsilon(1, mechanism="staircase", protect="bounded") == 2
+    assert EXAMPLE.protected_by(5, mechanism="staircase") == EXAMPLE.protected_by(5)
 
 
 def test_theorem_5_3_for_replacement_is_the_worst_pair_of_secrets() -> None:

@@ -45,7 +45,13 @@ def brute_force(history: History, start: np.ndarray, beyond: int) -> float:
     seen = []
     for charges in history.charges:
         (charge,) = charges
-        norms = [charge.hull.lattice_norms(np.array(z) - query.points) for z in answers]
+        hull, gamma = charge.hull, charge.gamma
+        norms = [
+            hull.lattice_norms(np.array(z) - query.points)
+            if gamma is None
+            else hull.lattice_layers(np.array(z) - query.points, gamma)
+            for z in answers
+        ]
         seen.append(np.exp(-float(charge.epsilon) * np.array(norms)))
     worst = 0.0
     for moment in range(steps):
@@ -222,6 +228,16 @@ def test_small_chains_tell_what_brute_force_finds(world) -> None:
     told = temporal_leakage(history, start=start)
     assert told.is_exact
     assert told.loss == pytest.approx(brute_force(history, start, 0), abs=CLOSE)
+
+
+@given(chains(states=3, steps=3, answers=4), st.sampled_from(["1/10", "1/2", "9/10"]))
+def test_under_a_staircase_too_over_a_window_that_is_wide_enough(world, gamma) -> None:
+    query, model, start, prices = world
+    hulls = [SensitivityHull.from_vertices([[3]])] * len(prices)
+    history = History.of(query, model, hulls, prices, start=start, gamma=gamma)
+    told = temporal_leakage(history, start=start)
+    assert told.is_exact
+    assert told.loss == pytest.approx(brute_force(history, start, 6), abs=CLOSE)
 
 
 @given(chains(states=3, steps=2, answers=2, dimension=2))

@@ -211,8 +211,9 @@ def by_command(folder: Path, *options: object) -> dict[tuple[str, int], list[int
     }
 
 
-def test_one_key_gives_one_answer_by_every_route(tmp_path: Path) -> None:
-    written(tmp_path)
+@pytest.mark.parametrize("change", [{}, {"mechanism": "staircase", "epsilon": Fraction(3, 2)}])
+def test_one_key_gives_one_answer_by_every_route(tmp_path: Path, change: dict[str, object]) -> None:
+    written(tmp_path, **change)
     scenario = Scenario.load(tmp_path / "paper.toml")
     expected = by_streams(scenario)
     for kind in BOOKS:

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,7 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dphmm import ArgumentError, DataError, MarkovModel, PolicyGraph, Query, TimeVaryingModel
+from dphmm import (
+    ArgumentError,
+    DataError,
+    MarkovModel,
+    PolicyGraph,
+    Query,
+    ScenarioError,
+    TimeVaryingModel,
+)
 from dphmm.geometry.exact import as_text
 from dphmm.scenario import (
     Clock,
@@ -34,7 +43,7 @@ from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.settings import _KEYS
 from dphmm.tables.clock import Slots
 from tests import paper
-from tests.scenarios import LABELS, paper_scenario, scenarios
+from tests.scenarios import LABELS, paper_scenario, scenarios, written
 
 # Paper
 
@@ -247,6 +256,7 @@ def test_a_model_that_changes_with_time_follows_the_clock() -> None:
 def test_the_law_changes_with_all_that_decides_an_answer() -> None:
     changes: list[dict[str, object]] = [
         {}, {"policy": Policy(complete=True)}, {"mechanism": "laplace"}, {"shape": "enlarged"},
+        {"mechanism": "staircase"}, {"mechanism": "staircase", "gamma": "1/2"}, {"shape": "l1"},
         {"repair": "nearest"}, {"full_rank": False}, {"delta": 0.1}, {"start": "uniform"},
         {"step": Fraction(1, 2)}, {"clock": Clock(2)},
     ]  # fmt: skip
@@ -260,6 +270,29 @@ def test_the_law_changes_with_all_that_decides_an_answer() -> None:
 
 def test_a_row_does_not_show_where_somebody_was() -> None:
     assert "77" not in repr(Row(1, "ann", "5", 5, 77))
+
+
+def test_a_file_names_its_noise_and_one_without_a_name_is_k_norm(tmp_path: Path) -> None:
+    assert 'mechanism = "knorm"' in paper_scenario().settings.to_toml()
+    path = written(tmp_path, mechanism="staircase", gamma="1/3")
+    again = Settings.read(path)
+    assert (again.mechanism, again.gamma) == ("staircase", Fraction(1, 3))
+    kept = [row for row in path.read_text().splitlines() if not row.startswith(("mech", "gamma"))]
+    path.write_text("\n".join(kept))
+    assert Settings.read(path).mechanism == "knorm"
+    path.write_text("\n".join(["gamma = 0.4", *kept]))
+    with pytest.raises(ScenarioError, match=":1: gamma must go with staircase noise, got knorm"):
+        Settings.read(path)
+    path.write_text("\n".join(["mechanism = 'staircase'", "gamma = 1.5", *kept]))
+    with pytest.raises(ScenarioError, match="gamma must lie between 0 and 1, got 1"):
+        Settings.read(path)
+
+
+def test_a_check_of_a_staircase_says_what_it_trades() -> None:
+    smooth, steps = (paper_scenario(mechanism=name).check() for name in ("knorm", "staircase"))
+    assert "may lose as much as those" in steps.guarantee
+    assert "may lose as much as those" not in smooth.guarantee
+    assert steps.steps[-1].constrained_epsilon == ceil(smooth.steps[-1].constrained_epsilon)
 
 
 def test_the_file_of_the_docs_names_every_key(tmp_path: Path) -> None:

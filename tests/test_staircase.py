@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
-from math import ceil, exp, inf, log
+from math import ceil, exp, inf, log, prod
 
 import numpy as np
 import pytest
@@ -27,12 +29,14 @@ from dphmm.cost import (
     worst_pair,
 )
 from dphmm.cost.adversary import guarantee_against, largest_gains
+from dphmm.cost.charges import loss_at
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.choice import sampler_of
 from dphmm.noise.cones import MAX_SUMMED, Fan, fan_of
-from dphmm.noise.layers import Layers, layers_of
+from dphmm.noise.envelope import envelope_of
+from dphmm.noise.layers import CrossLayers, Layers, layers_of
 from dphmm.noise.mechanism import Mechanism, body_for
 from dphmm.noise.randomness import KeyedRandomness, SecureRandomness, SeededRandomness
 from dphmm.noise.staircase import best_gamma, largest_loss, radial_sum
@@ -341,7 +345,11 @@ def test_radial_sums_are_those_of_their_terms(epsilon):
 
 # Draws
 
-SAMPLERS = {"cones": fan_of, "layers": layers_of}
+SAMPLERS = {
+    "cones": fan_of,
+    "boxes": lambda body, gamma: Layers(body, envelope_of(body), gamma),
+    "cross-polytopes": lambda body, gamma: CrossLayers(body, envelope_of(body), gamma),
+}
 SAMPLED = [
     ("rank 1", "1/4"),
     ("rank 1", "4"),
@@ -481,16 +489,16 @@ def test_streams_and_batches_say_and_believe_the_same():
 # The layers' own digits
 
 
+@pytest.mark.parametrize("kind", ["boxes", "cross-polytopes"])
 @pytest.mark.parametrize("epsilon", ["1/2", "1", "10/3", "9"])
 @pytest.mark.parametrize("digits", [32, 64, 160])
-def test_digits_of_tails_are_those_of_decimals(digits, epsilon):
+def test_digits_of_tails_are_those_of_decimals(digits, epsilon, kind):
     price = Fraction(epsilon)
     for name in ("rank 1", "rank 2", "rank 4"):
-        layers = layers_of(body_of(name), best_gamma(2, price))
+        layers = SAMPLERS[kind](body_of(name), best_gamma(2, price))
         with localcontext(prec=120):
             ratio = (-Decimal(price.numerator) / price.denominator).exp()
-            sizes = [np.prod([2 * side + 1 for side in layers.box(k)]) for k in range(1200)]
-            weights = [int(size) * ratio**k for k, size in enumerate(sizes)]
+            weights = [prod(layers.sides(k)) * ratio**k for k in range(1200)]
             total, tails = sum(weights), layers.tails(price, digits)
             wanted = [int(sum(weights[k:]) / total * 2**digits) for k in range(1, len(tails) + 1)]
         assert tails == wanted
@@ -511,16 +519,39 @@ def test_every_layer_lies_in_its_box(case, gamma):
     if hull.rank == 0:
         assert isinstance(sampler_of(hull, Fraction(9), gamma), Fan)
         return
-    layers = layers_of(hull, gamma)
-    assert layers.tries >= 1
+    layers, crossed = (SAMPLERS[kind](hull, gamma) for kind in ("boxes", "cross-polytopes"))
+    assert min(layers.tries, crossed.tries) >= 1
     reach = {1: 9, 2: 4, 3: 2, 4: 1}[hull.rank]
     box = np.array(list(product(range(-reach, reach + 1), repeat=hull.rank)), dtype=object)
     found = hull.lattice_layers(box @ layers.envelope.rows, gamma)
     for x, layer in zip(box, found.astype(int).tolist(), strict=True):
-        assert (np.abs(x) <= layers.box(layer)).all()
+        assert (np.abs(x) <= [side // 2 for side in layers.sides(layer)]).all()
+        most = (gamma + layer) * crossed.envelope.scale
+        assert sum(np.abs(x) * crossed.slopes) <= most
         heights = np.abs(layers.envelope.normals @ x)
         assert (heights <= layers.limits(layer)).all()
         assert not layer or (heights > layers.limits(layer - 1)).any()
+
+
+def test_numbers_in_order_make_every_point_of_a_cross_polytope_equally_often():
+    """All numbers of a small layer, enumerated; points beyond it are fewer, and not kept."""
+    body = SensitivityHull.from_vertices([[3, 0], [0, 1]])
+    envelope = replace(envelope_of(body), slopes=[1, 3], scale=3)
+    layers = CrossLayers(body, envelope, Fraction(1, 2))
+    for layer in range(3):
+        sides = layers.sides(layer)
+        every = product(*map(range, sides))
+        counts = Counter(map(tuple, filter(None, (layers.point([*n], sides) for n in every))))
+        most = (layers.gamma + layer) * 3
+        inside = [x for x in product(range(-9, 10), repeat=2) if abs(x[0]) + 3 * abs(x[1]) <= most]
+        assert {counts[x] for x in inside} == {2 * 1 * 3}
+
+
+def test_a_cross_polytope_is_drawn_from_where_a_box_is_much_larger():
+    ball = SensitivityHull.from_vertices(np.eye(4, dtype=int) * 9)
+    cube = SensitivityHull.from_vertices(list(product((9, -9), repeat=4)))
+    assert [type(layers_of(body, Fraction(1, 2))) for body in (ball, cube)] == [CrossLayers, Layers]
+    assert SAMPLERS["boxes"](ball, Fraction(1, 2)).tries == 24
 
 
 @pytest.mark.parametrize("name", [*CASES, *LARGE])
@@ -595,7 +626,7 @@ def test_sequences_are_the_sums_of_ceilings_over_the_worst_pair_of_paths(case, p
     losses = np.array(
         [
             [
-                [c.loss(c.hull.lattice_norm(a - b)) for b in query.points.astype(object)]
+                [loss_at(c, c.hull.lattice_norm(a - b)) for b in query.points.astype(object)]
                 for a in query.points.astype(object)
             ]
             for c in charges

@@ -229,7 +229,7 @@ def _uncounted_shares(subject: Subject) -> tuple[float, float]:
     sampler = _uncounted(subject)()
     assert isinstance(sampler, Uncounted)
     gamma = sampler.layers.gamma
-    sizes = [prod(2 * side + 1 for side in sampler.layers.box(k)) for k in range(2 * REACH)]
+    sizes = [prod(sampler.layers.sides(k)) for k in range(2 * REACH)]
     # A point of layer L is given by that layer and by all beyond it.
     parts = [exp(-float(subject.claimed) * k) / size for k, size in enumerate(sizes)]
     weights = np.append(np.cumsum(parts[::-1])[::-1], 0.0)

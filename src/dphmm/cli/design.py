@@ -32,9 +32,10 @@ def command(
 ) -> int:
     r"""Find the radius or epsilon that meets a wanted error or degree of protection.
 
-    An epsilon is the smallest, in thousandths, that keeps the error. A radius is a multiple
-    of the query's step: the smallest that gives the protection, or the largest that keeps the
-    error. The exit code is 1 if there is none.
+    An epsilon is the smallest, in thousandths, that keeps the error (for a staircase one that
+    does while a thousandth less does not). A radius is a multiple of the query's step: the
+    smallest that gives the protection, or the largest that keeps the error. The exit code is 1
+    if there is none.
 
     \b
     Example:

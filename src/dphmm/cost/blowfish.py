@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, Mask
-from dphmm.cost import Charge, Loss, constrained_epsilon
+from dphmm.cost.charges import Charge, Loss, constrained_epsilon, loss_at
 from dphmm.errors import ArgumentError, expect, expect_one_of
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
@@ -189,7 +189,7 @@ class Blowfish:
         """
         body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
         charge = Charge(self.query, body, share, _gamma(mechanism, body, share))
-        losses = [charge.loss(body.lattice_norm(p)) for p in self.query.points[: self.null]]
+        losses = [loss_at(charge, body.lattice_norm(p)) for p in self.query.points[: self.null]]
         return [
             loss if holds else Fraction(0)
             for loss, holds in zip(losses, self.possible, strict=True)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray
-from dphmm.cost.charges import Charge, Loss
+from dphmm.cost.charges import Charge, Loss, loss_at
 from dphmm.cost.history import History
 from dphmm.cost.sequences import paper_sequence_epsilon
 from dphmm.errors import ArgumentError, expect
@@ -71,7 +71,7 @@ def path_epsilon(history: History, path: ArrayLike, other: ArrayLike) -> Loss:
     for answers, j, k in zip(history.charges, *pair, strict=True):
         for charge in answers:
             points = charge.query.points
-            total += charge.loss(charge.hull.lattice_norm(points[j] - points[k]))
+            total += loss_at(charge, charge.hull.lattice_norm(points[j] - points[k]))
     return total
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, ObjectArray
-from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
+from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
@@ -55,15 +55,6 @@ class Charge:
         steps = "" if self.gamma is None else f", gamma={as_text(self.gamma)}"
         return f"Charge({self.query!r}, {self.hull!r}, epsilon={as_text(self.epsilon)}{steps})"
 
-    def loss(self, norm: Loss) -> Loss:
-        """What the answer tells at most about two states whose answers are this far apart.
-
-        Args:
-            norm: The norm of the difference of their answers.
-        """
-        apart = norm if norm == inf else exact(norm, "norm")
-        return largest_loss(apart, self.epsilon, self.gamma is not None)
-
     @property
     def denominator(self) -> int:
         """A number of which every loss between two states is a whole part."""
@@ -89,6 +80,11 @@ class Charge:
         # numpy sorts rows of 64-bit numbers or of text, not of Python integers
         comparable = outside.astype(str) if outside.dtype == object else outside
         return heights, np.unique(comparable, axis=0, return_inverse=True)[1].ravel()
+
+
+def loss_at(charge: Charge, norm: Loss) -> Loss:
+    """What an answer tells at most about two states whose own answers are this far apart."""
+    return largest_loss(norm, charge.epsilon, charge.gamma is not None)
 
 
 class WorstPair(NamedTuple):
@@ -163,7 +159,7 @@ def worst_of(charge: Charge, states: IntArray) -> WorstPair:
     highest, lowest = heights.argmax(axis=0), heights.argmin(axis=0)
     for h, offset in enumerate(charge.hull.body.offsets.tolist()):
         spread = int(heights[highest[h], h]) - int(heights[lowest[h], h])
-        loss = charge.loss(Fraction(spread, offset))
+        loss = loss_at(charge, Fraction(spread, offset))
         if loss > worst.epsilon:
             ends = sorted((int(states[highest[h]]), int(states[lowest[h]])))
             worst = WorstPair(loss, ends[0], ends[1])

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import IntArray
-from dphmm.cost.charges import Charge, Loss, worst_of
+from dphmm.cost.charges import Charge, Loss, loss_at, worst_of
 from dphmm.errors import ArgumentError, TooLargeError, expect
 from dphmm.geometry.states import possible_mask
 
@@ -188,4 +188,4 @@ def _largest(charge: Charge, states: IntArray) -> Fraction:
     offsets = charge.hull.body.offsets.tolist()
     spreads = [int(column.max()) - int(column.min()) for column in heights.T]
     ratios = (Fraction(spread, b) for spread, b in zip(spreads, offsets, strict=True))
-    return Fraction(charge.loss(max(ratios, default=Fraction(0))))
+    return Fraction(loss_at(charge, max(ratios, default=Fraction(0))))

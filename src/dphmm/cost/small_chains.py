@@ -118,8 +118,8 @@ def _likelihoods(charge: Charge, states: IntArray) -> FloatArray | None:
         return None
     away = np.array(list(product(*(range(-x, x + 1) for x in extent))), dtype=object)
     answers = charge.query.points[states[0]] + exact_product(away, hull.basis)
-    mechanism = Mechanism(charge.query, hull, charge.epsilon)
-    if getattr(mechanism, "gamma", None) is None:
+    mechanism = Mechanism(charge.query, hull, charge.epsilon, charge.gamma)
+    if mechanism.gamma is None:
         apart = answers[:, None, :] - charge.query.points[states][None, :, :]
         norms = hull.lattice_norms(apart.reshape(-1, hull.dimension))
         logs = -float(charge.epsilon) * norms.reshape(len(answers), len(states))

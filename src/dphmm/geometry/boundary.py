@@ -8,6 +8,7 @@ or in which order its generators were found, so that everyone computes the same 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -29,6 +30,11 @@ class Boundary:
     """(H, k) one normal of each pair of opposite facets."""
     offsets: ObjectArray
     """(H,) positive; the body is {y : |normals y| <= offsets}."""
+
+    def free_heights(self, gamma: Fraction) -> ObjectArray:
+        """For every facet the whole part of gamma times its offset, for a gamma below 1."""
+        free: ObjectArray = self.offsets.astype(object) * gamma.numerator // gamma.denominator
+        return free.astype(self.offsets.dtype)
 
 
 def boundary(vectors: ObjectArray) -> Boundary:

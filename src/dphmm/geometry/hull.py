@@ -228,7 +228,7 @@ class SensitivityHull:
             norms = ratios.astype(np.float64).max(axis=1, initial=0.0)
         return np.where(spanned, norms, inf)
 
-    def lattice_layers(self, vectors: ObjectArray, gamma: Fraction) -> FloatArray:
+    def lattice_layers(self, vectors: ObjectArray, gamma: Exact) -> FloatArray:
         """ceil(max(||v||_K - gamma, 0)) of many integer vectors, exactly; infinite off the span.
 
         Args:
@@ -239,7 +239,7 @@ class SensitivityHull:
         share = exact(gamma, "gamma")
         if not 0 <= share < 1:
             raise ArgumentError(f"gamma must be at least 0 and below 1, got {gamma!r}")
-        free, offsets = self._free_heights(share), self.body.offsets
+        free, offsets = self.body.free_heights(share), self.body.offsets
         if self._fits(inside):
             layers: FloatArray = kernels.gauge.layers(inside, self.body.normals, offsets, free)
         else:
@@ -247,15 +247,6 @@ class SensitivityHull:
             layers = (-(np.minimum(free - heights, 0) // offsets.astype(object))).astype(np.float64)
             layers = layers.max(axis=1, initial=0.0)
         return np.where(spanned, layers, inf)
-
-    def _free_heights(self, gamma: Fraction) -> ObjectArray:
-        """For every facet the whole part of gamma times its offset: heights up to it are free.
-
-        Args:
-            gamma: A share of the body, at least 0 and below 1.
-        """
-        free = self.body.offsets.astype(object) * gamma.numerator // gamma.denominator
-        return free.astype(self.body.offsets.dtype)
 
     def lattice_contains(self, vectors: ObjectArray) -> Mask:
         """Which of many integer vectors lie in K, exactly.

@@ -14,8 +14,9 @@ from dphmm.kernels.gauge import inside
 def draw_many(
     words: IntArray,
     tails: IntArray,
-    boxes: IntArray,
+    sides: IntArray,
     limits: IntArray,
+    slopes: IntArray,
     normals: IntArray,
     basis: IntArray,
     noise: IntArray,
@@ -23,19 +24,25 @@ def draw_many(
     """Write a noise vector for every row of words; not done is what needs Python integers.
 
     `tails` are the first 32 digits of the probabilities of layer 1 or more, 2 or more, ...
-    down to a zero. `boxes` and `limits` hold, for every layer, half the sides of its box and
-    what heights must not pass; `basis` is in the query's own coordinates.
+    down to a zero. `sides` and `limits` hold, for every layer, how many values each number of a
+    point has and what heights must not pass. `slopes` are a cross-polytope's, none for a box;
+    `basis` is in the query's own coordinates.
     """
     done = np.empty(len(words), dtype=np.bool_)
     cursor = np.empty(1, dtype=np.int64)
     x = np.empty(len(basis), dtype=np.int64)
+    numbers = np.empty(sides.shape[1], dtype=np.int64)
     for row in range(len(words)):
         cursor[0] = 0
         while cursor[0] >= 0:
             layer = whole_steps(tails, words[row], cursor)
-            for j in range(len(x)):
-                side = boxes[layer, j]
-                x[j] = below(2 * side + 1, words[row], cursor) - side
+            for j in range(len(numbers)):
+                numbers[j] = below(sides[layer, j], words[row], cursor)
+            if len(slopes) == 0:
+                for j in range(len(x)):
+                    x[j] = numbers[j] - sides[layer, j] // 2
+            elif not _placed(numbers, slopes, x):
+                continue
             if inside(x, normals, limits[layer]):
                 break
         for axis in range(noise.shape[1]):
@@ -44,3 +51,22 @@ def draw_many(
                 noise[row, axis] += x[j] * basis[j, axis]
         done[row] = cursor[0] >= 0
     return done
+
+
+@njit(cache=True)
+def _placed(numbers: IntArray, slopes: IntArray, x: IntArray) -> bool:
+    """Write the point of a cross-polytope that numbers make; whether they make one."""
+    rank = len(x)
+    numbers[:rank].sort()
+    before = np.int64(-1)
+    for j in range(rank):
+        gap = numbers[j] - before - 1
+        if gap < 0:
+            return False
+        before = numbers[j]
+        x[j] = gap // slopes[j]
+        if numbers[rank] >> j & 1:
+            if x[j] == 0:
+                return False
+            x[j] = -x[j]
+    return True

@@ -4,7 +4,8 @@ exp(-epsilon L(x)) is (1 - e^-epsilon) times the sum of e^(-epsilon k) over the 
 for which x lies in (gamma + k) K. So draw k with probability proportional to e^(-epsilon k)
 times the lattice points of a box around (gamma + k) K, a point of that box, and keep it if it
 lies in (gamma + k) K. How often that is depends on the shape of K and hardly on epsilon. Boxes
-are those of the envelope's basis, which comes from whole numbers alone.
+are those of the envelope's basis, which comes from whole numbers alone; where its cross-polytope
+is much smaller, points are drawn from that.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, count
+from itertools import accumulate, count, pairwise
 from math import ceil, factorial, prod
 
 import numpy as np
@@ -21,7 +22,7 @@ from dphmm import kernels
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import SAFE, exact_product, largest
 from dphmm.noise.coins import WORD_DIGITS, exp_bounds, whole_steps
-from dphmm.noise.drawing import Compiled, Sampler
+from dphmm.noise.drawing import REMEMBERED, Compiled, Sampler
 from dphmm.noise.envelope import Envelope, envelope_of
 from dphmm.noise.randomness import SHORT, Words
 
@@ -39,30 +40,42 @@ class Layers(Sampler):
     envelope: Envelope
     gamma: Fraction
 
+    @property
+    def slopes(self) -> list[int]:
+        """Those of a cross-polytope that points are drawn from; none for a box."""
+        return []
+
     @cached_property
     def tries(self) -> Fraction:
         """How many times the box holds K's volume: draws for one that is kept."""
         sides = prod(2 * extent for extent in self.envelope.extents)
         return Fraction(factorial(self.body.rank) * sides, sum(self.body.determinants))
 
-    def box(self, layer: int) -> list[int]:
-        """Half the sides of a box around a layer, in whole steps of the basis."""
-        return self._grown(self.envelope.extents, layer)
+    def sides(self, layer: int, gamma: Fraction | None = None) -> list[int]:
+        """How many values each number has of which a point of a layer's box is made."""
+        return [2 * half + 1 for half in self._grown(self.envelope.extents, layer, gamma)]
+
+    def point(self, numbers: list[int], sides: list[int]) -> list[int] | None:
+        """The point that some numbers make, in coordinates of the basis; None if they make none."""
+        return [number - side // 2 for number, side in zip(numbers, sides, strict=True)]
 
     def limits(self, layer: int) -> list[int]:
         """What the facets' heights must not pass in a layer."""
         return self._grown(self.body.body.offsets.tolist(), layer)
 
-    def _grown(self, sizes: list[int], layer: int) -> list[int]:
+    def _grown(self, sizes: list[int], layer: int, gamma: Fraction | None = None) -> list[int]:
         """The whole parts of gamma + layer times some sizes."""
-        g, h = self.gamma.as_integer_ratio()
+        g, h = (self.gamma if gamma is None else gamma).as_integer_ratio()
         return [(g + layer * h) * size // h for size in sizes]
 
     def draw_with_integers(self, epsilon: Fraction, words: Words) -> list[int]:
         """One noise vector from words, with integers of any size."""
         while True:
             layer = whole_steps(words, lambda m, digits: self._tail(epsilon, m, digits))
-            x = [words.below(2 * side + 1) - side for side in self.box(layer)]
+            sides = self.sides(layer)
+            x = self.point([words.below(side) for side in sides], sides)
+            if x is None:
+                continue
             point = np.array(x, dtype=object)
             heights = np.abs(exact_product(self.envelope.normals, point[:, None])[:, 0])
             pairs = zip(heights.tolist(), self.limits(layer), strict=True)
@@ -73,8 +86,8 @@ class Layers(Sampler):
 
     def words_wanted(self, epsilon: float) -> int:
         """Words that are nearly always enough: about three times what an answer takes."""
-        width = 1 if 4 * max(self.envelope.extents) <= SHORT else 2
-        return ceil(3 * (self.tries + 1) * (1 + width * self.body.rank))
+        widths = sum(1 if side <= SHORT else 2 for side in self.sides(1))
+        return ceil(3 * (self.tries + 1) * (1 + widths))
 
     def _tail(self, epsilon: Fraction, layer: int, digits: int) -> int:
         """The whole part of 2**digits times the probability of this layer or a further one."""
@@ -92,6 +105,8 @@ class Layers(Sampler):
         while found is None:
             found = self._tails_within(epsilon, digits, guard)
             guard *= 2
+            if len(known) >= REMEMBERED:
+                known.clear()
         known[epsilon, digits] = found
         return found
 
@@ -123,8 +138,8 @@ class Layers(Sampler):
         low, high = exp_bounds(epsilon / parts, scale)
         shift = (parts - 1) * scale
         low, high = low**parts >> shift, (high**parts >> shift) + 1
-        # A box holds at most (layer + 1)^rank times this many points.
-        widest = prod(2 * extent + 1 for extent in self.envelope.extents)
+        # A layer has at most (layer + 1)^rank times the points of K itself.
+        widest = prod(self.sides(0, Fraction(1)))
         power_low = power_high = 1 << scale
         lows: list[int] = []
         highs: list[int] = []
@@ -138,7 +153,7 @@ class Layers(Sampler):
                 rest = first * below // (below - above) + 1
                 if rest << (digits + guard // 2) <= lows[0]:
                     return lows, highs, rest
-            points = prod(2 * side + 1 for side in self.box(layer))
+            points = prod(self.sides(layer))
             lows.append(points * power_low)
             highs.append(points * power_high)
             power_low = power_low * low >> scale
@@ -147,24 +162,68 @@ class Layers(Sampler):
 
     def _compile(self, epsilon: Fraction) -> Compiled | None:
         tails = self.tails(epsilon, WORD_DIGITS)
-        boxes = [self.box(layer) for layer in range(len(tails))]
+        sides = [self.sides(layer) for layer in range(len(tails))]
         limits = [self.limits(layer) for layer in range(len(tails))]
         steepest = max(1, largest(self.envelope.normals), largest(self.envelope.rows))
-        furthest = self.body.rank * steepest * (2 * max(boxes[-1]) + 1)
+        furthest = self.body.rank * steepest * max(sides[-1])
         if max(furthest, *limits[-1]) >= SAFE:
             return None
         return kernels.layers.draw_many, (
             np.array(tails, dtype=np.int64),
-            np.array(boxes, dtype=np.int64),
+            np.array(sides, dtype=np.int64),
             np.array(limits, dtype=np.int64),
+            np.array(self.slopes, dtype=np.int64),
             self.envelope.normals.astype(np.int64),
             self.envelope.rows.astype(np.int64),
         )
 
 
+class CrossLayers(Layers):
+    """Layers drawn from the envelope's cross-polytope sum |x_j| slopes_j <= scale.
+
+    If whole numbers y_j from 0 up have a sum of at most N, and r_j = y_j modulo slopes_j, then
+    x_j = y_j // slopes_j is every point with sum x_j slopes_j <= N - sum (slopes_j - 1) equally
+    often. And k different numbers below N + k, in order, are such y and their sums: y_j is how
+    many numbers lie between two of them. A last number has the signs.
+    """
+
+    @property
+    def slopes(self) -> list[int]:
+        """Those of the envelope."""
+        return self.envelope.slopes
+
+    @cached_property
+    def tries(self) -> Fraction:
+        """How many times the cross-polytope holds K's volume."""
+        return self.envelope.tries
+
+    def sides(self, layer: int, gamma: Fraction | None = None) -> list[int]:
+        """Those of the numbers in order, and of the signs."""
+        rank = self.body.rank
+        (most,) = self._grown([self.envelope.scale], layer, gamma)
+        return [most + sum(self.slopes)] * rank + [2**rank]
+
+    def point(self, numbers: list[int], sides: list[int]) -> list[int] | None:
+        """The point of the numbers; None if two are equal, or a zero would have a sign."""
+        *unordered, signs = numbers
+        ordered = sorted(unordered)
+        gaps = [b - a - 1 for a, b in pairwise([-1, *ordered])]
+        if min(gaps) < 0:
+            return None
+        x = [gap // slope for gap, slope in zip(gaps, self.slopes, strict=True)]
+        if any(signs >> j & 1 and not entry for j, entry in enumerate(x)):
+            return None
+        return [-entry if signs >> j & 1 else entry for j, entry in enumerate(x)]
+
+
+BOX_TRY, CROSS_TRY = 1, 2
+"""What a try costs: a number for each coordinate, or as many in order and the signs."""
+
+
 def layers_of(body: SensitivityHull, gamma: Fraction) -> Layers:
-    """The layers of a checked body, made once for each gamma."""
+    """The layers of a checked body, made once for each gamma; whole numbers choose the kind."""
     made: dict[Fraction, Layers] = body.__dict__.setdefault("_layers", {})
     if gamma not in made:
-        made[gamma] = Layers(body, envelope_of(body), gamma)
+        box, cross = (kind(body, envelope_of(body), gamma) for kind in (Layers, CrossLayers))
+        made[gamma] = cross if CROSS_TRY * cross.tries < BOX_TRY * box.tries else box
     return made[gamma]

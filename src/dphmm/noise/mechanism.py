@@ -213,7 +213,7 @@ class Mechanism:
         furthest = 2 * self.query.reach + REACH * largest(body.corners)
         if rank < self.query.dimension or rank * largest(body.normals) * furthest >= 2**53:
             return None
-        free = np.zeros(0) if self.gamma is None else self.body._free_heights(self.gamma)
+        free = np.zeros(0) if self.gamma is None else body.free_heights(self.gamma)
         normals, offsets, free = (a.astype(np.float64) for a in (body.normals, body.offsets, free))
         return self.query.columns, normals, offsets, free
 

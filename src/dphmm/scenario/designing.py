@@ -41,6 +41,9 @@ class Design:
 def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | None:
     """The smallest epsilon, in thousandths, whose error is at most the wanted; None if none is.
 
+    The error of a staircase may rise where its gamma steps down: there it is one that keeps the
+    error while a thousandth less does not.
+
     >>> from dphmm import MarkovModel
     >>> from dphmm.scenario import Policy, Scenario, Settings, States
     >>> states = States.on_plane([[0, 0], [3, 0], [0, 4]])
