@@ -60,14 +60,16 @@ def window_of(body, reach):
     return (box.astype(object) @ body.basis).astype(np.int64)
 
 
-def p_value(body, epsilon, noise):
+def p_value(body, epsilon, noise, gamma=None):
     """Chi-square of noise vectors against exp(-epsilon ||x||)/Z, on bins that expect five."""
-    mechanism = Mechanism(Query(np.zeros((1, body.dimension), dtype=int)), body, epsilon)
+    mechanism = Mechanism(Query(np.zeros((1, body.dimension), dtype=int)), body, epsilon, gamma)
     n = len(noise)
     radius = (log(n / 5) - mechanism.log_normalizer) / float(epsilon)
+    radius += 1 if gamma else 0  # layers are above the norm, by less than one
     reach = int(radius * np.abs(body.body.corners.astype(int)).max()) + 1
     vectors = window_of(body, reach)
-    logs = -float(epsilon) * body.lattice_norms(vectors) - mechanism.log_normalizer
+    norms = body.lattice_norms(vectors) if gamma is None else body.lattice_layers(vectors, gamma)
+    logs = -float(epsilon) * norms - mechanism.log_normalizer
     assert logs[:3] == pytest.approx([mechanism.lattice_log_probability(v)[0] for v in vectors[:3]])
     expected = n * np.exp(logs)
     kept = expected >= 5

@@ -26,6 +26,7 @@ from dphmm.chain.anywhere import ANYWHERE
 from dphmm.cost import path_epsilon
 from dphmm.evaluate.workloads import load_workload
 from dphmm.release.said import history_of
+from dphmm.scenario.learning import Moves, learn_private, learn_public, moves_within
 from dphmm.tables.datasets import synthetic_city
 
 
@@ -101,6 +102,88 @@ def test_policies_and_location_sets_are_made_from_the_own_moves() -> None:
     ],
 )
 def test_bad_arguments_are_refused(make: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make()  # type: ignore[operator]
+
+
+# Chosen by people held out
+
+
+def ring_walks(anywhere: float, people: int) -> list[np.ndarray]:
+    """Walks on a ring of 30 places, to a neighbour or nowhere, and sometimes anywhere."""
+    rng = np.random.default_rng(3)
+    moves = sum(np.roll(np.eye(30), shift, axis=1) for shift in (-1, 0, 1)) / 3
+    model = MarkovModel(moves, anywhere=anywhere)
+    return [model.sample(100, rng=rng, start=int(rng.integers(30))) for _ in range(people)]
+
+
+@pytest.mark.parametrize("anywhere", [0.002, 0.01, 0.03])
+def test_people_held_out_choose_how_often_people_go_anywhere(anywhere: float) -> None:
+    # 4,000 moves, of which 4000 * anywhere went anywhere: give or take three times its root.
+    walks = ring_walks(anywhere, people=40)
+    model = MarkovModel.fit(walks, n_states=30, anywhere="held-out")
+    assert model.zeros == "guesses"
+    assert model.anywhere == pytest.approx(anywhere, abs=3 * (anywhere / 4000) ** 0.5 + 0.002)
+    by_slots = learn_public([Moves.of_track(range(100), walk) for walk in walks], 30,
+                            anywhere="held-out")  # fmt: skip
+    assert by_slots.model.at(1).anywhere == model.anywhere
+
+
+def test_no_other_share_makes_those_held_out_likelier() -> None:
+    walks = ring_walks(0.05, people=7)
+    chosen = MarkovModel.fit(walks, n_states=30, anywhere="held-out").anywhere
+
+    def score(anywhere: float) -> float:
+        total = 0.0
+        for fold in range(5):
+            others = [walk for number, walk in enumerate(walks) if number % 5 != fold]
+            model = MarkovModel.fit(others, n_states=30, anywhere=anywhere)
+            matrix = model.outgoing.toarray() + model.jumps
+            total += sum(np.log(matrix[w[:-1], w[1:]]).sum() for w in walks[fold::5])
+        return total
+
+    best = score(chosen)
+    assert all(best >= score(share) - 1e-3 for share in np.geomspace(1e-4, 0.5, 60))
+
+
+def test_where_everything_was_seen_before_the_share_stays_above_zero() -> None:
+    same = [[0, 1, 0, 1]] * 4
+    model = MarkovModel.fit(same, n_states=2, anywhere="held-out")
+    assert model.anywhere == 1e-4
+    assert not model.has_stated_zeros
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: MarkovModel.fit([[0, 1]], n_states=2, anywhere="held-out"),
+            "anywhere must be a number when fewer than two people are known",
+        ),
+        (
+            lambda: MarkovModel.fit([[0]] * 2, n_states=1, zeros="facts", anywhere="held-out"),
+            "anywhere must be 0 when zeros are facts, got 'held-out'",
+        ),
+        (
+            lambda: MarkovModel.from_counts([[1]], anywhere="held-out"),
+            "anywhere must be a number where nobody's own moves may be looked at",
+        ),
+        (
+            lambda: learn_private(
+                [Moves.of_track([0, 1], [0, 0])],
+                1,
+                epsilon=1,
+                max_moves=1,
+                support=moves_within([[0.0]], 1),
+                anywhere="held-out",  # type: ignore[arg-type]
+            ),
+            "anywhere must be a number where nobody's own moves may be looked at",
+        ),
+    ],
+)
+def test_a_choice_that_would_look_at_what_it_must_not_is_refused(
+    make: object, message: str
+) -> None:
     with pytest.raises(ArgumentError, match=message):
         make()  # type: ignore[operator]
 

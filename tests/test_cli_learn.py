@@ -50,6 +50,7 @@ def test_check_prints_who_is_exposed_when_and_what_repair_adds(folder: Path) -> 
     assert f"exposed without repair: {LABELS[4]}" in result.stdout
     assert f"linked by repair: {LABELS[2]} - {LABELS[4]}" in result.stdout
     assert "factor exp(1)" in result.stdout
+    assert "If each of 10 steps is answered:\n  10 releases, epsilon 10 in all." in result.stdout
     assert f"Nobody is exposed in these steps, {CONDITION}." in result.stdout
 
 
@@ -97,6 +98,7 @@ def test_what_nobody_did_is_a_guess_unless_somebody_states_it(folder: Path) -> N
         (("--epsilon", 1, "--radius", 1.5), 0.01),
         (("--epsilon", 1, "--radius", 1.5, "--zeros", "facts"), 0.0),
         (("--slots", 2), 0.01),
+        (("--anywhere", "held-out"), 0.5),  # a handful of rows: each has moves of its own
     ):
         model, _ = learn(folder, *options)
         assert [model.at(time).anywhere for time in (0, 1)] == [anywhere] * 2
@@ -114,6 +116,27 @@ def test_what_nobody_did_is_a_guess_unless_somebody_states_it(folder: Path) -> N
                    "--zeros", "facts")  # fmt: skip
     assert released.exit_code == 2
     assert "without --zeros and --anywhere" in released.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--epsilon", 1, "--radius", 9),
+        ("--engine", "spark"),
+    ],
+)
+def test_moves_that_are_private_choose_no_probability(
+    folder: Path, options: tuple[object, ...]
+) -> None:
+    out = folder / "learned.npz"
+    arguments = ("learn", folder / "trips.csv", "--states", folder / "states.csv", "-o", out)
+    result = run(*arguments, "--anywhere", "held-out", *options)
+    assert result.exit_code == 2
+    assert "--anywhere held-out must go with raw counts, made locally" in result.stderr
+    assert not out.exists()
+    wrong = run(*arguments, "--anywhere", "often")
+    assert wrong.exit_code == 2
+    assert "must be a number or held-out, got 'often'" in wrong.stderr
 
 
 def test_private_learning_without_a_public_support_is_refused(folder: Path) -> None:

@@ -17,9 +17,10 @@ from dphmm import kernels
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import determinant
 from dphmm.geometry.query import Query
+from dphmm.noise.choice import sampler_of
 from dphmm.noise.coins import bernoulli_exp, exp_digits, geometric, laplace, whole_steps
 from dphmm.noise.cones import Fan, fan_of
-from dphmm.noise.envelope import Envelope, envelope_of, sampler_of
+from dphmm.noise.envelope import Envelope, envelope_of
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import (
     SHORT,

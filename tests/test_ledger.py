@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.totals import Totals
 from dphmm.errors import ArgumentError, BudgetError
 from dphmm.geometry.exact import as_epsilon
 

@@ -263,9 +263,9 @@ def test_a_state_out_of_range_is_refused_without_naming_it(bad):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("gauss",), "mechanism must be knorm, laplace or isotropic, got 'gauss'"),
+        (("gauss",), "mechanism must be knorm, staircase, laplace or isotropic, got 'gauss'"),
         (("reference_knorm",), "last bits of its floats"),
-        (("knorm", "round"), "shape must be hull or enlarged, got 'round'"),
+        (("knorm", "round"), "shape must be hull, enlarged or l1, got 'round'"),
         (("laplace", "enlarged"), "must go with knorm"),
     ],
 )

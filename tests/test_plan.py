@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from itertools import combinations
 from math import inf
@@ -198,3 +199,13 @@ def test_a_location_set_is_the_smallest_that_reaches_its_share(weights, delta):
         assert weights[state] <= least
         if weights[state] == least:
             assert all(other < state for other in np.flatnonzero(chosen) if weights[other] == least)
+
+
+def test_a_pickled_plan_knows_what_it_has_met() -> None:
+    plan = Plan(POLICY, QUERY)
+    step = plan.at([1, 2])
+    again = pickle.loads(pickle.dumps(plan))
+    assert again.digest == plan.digest
+    assert again._cache.met.keys() == plan._cache.met.keys()
+    assert again.at([1, 2]).hull == step.hull
+    assert again.at([0, 1]).hull == plan.at([0, 1]).hull

@@ -155,6 +155,16 @@ def test_the_encoding_of_a_question_has_fixed_vectors() -> None:
     said = [stream.release(state).lattice.tolist() for state in (1, 3, 4)]
     assert said == VECTORS["answers"]
     assert KEYED.fingerprint == VECTORS["fingerprint"]
+    # A staircase by cones and by layers, and with a gamma of one's own.
+    for gamma, wanted in VECTORS["staircase"].items():
+        steps = plan.replace(mechanism="staircase", gamma=None if gamma == "best" else gamma)
+        stream = Stream(
+            model, steps, epsilon=1, start=0, time=100, person="ann", client="c1", randomness=KEYED
+        )
+        assert stream.law.hex() == wanted["law"]
+        prices = zip((1, 3, 4), (1, 4, "1/2"), strict=True)
+        said = [stream.release(*question).lattice.tolist() for question in prices]
+        assert said == wanted["answers"]
 
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text())

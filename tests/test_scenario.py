@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dphmm import ArgumentError, DataError, MarkovModel, TimeVaryingModel
+from dphmm import ArgumentError, DataError, MarkovModel, PolicyGraph, Query, TimeVaryingModel
 from dphmm.geometry.exact import as_text
 from dphmm.scenario import (
     Clock,
@@ -53,6 +53,30 @@ def test_without_repair_the_exposed_stay_exposed() -> None:
     steps = list(check_steps(paper_scenario(repair=None), 2))
     assert [step.exposed for step in steps] == [(LABELS[4],), (LABELS[2],)]
     assert all(step.added == () for step in steps)
+
+
+def test_a_check_shows_what_full_support_costs() -> None:
+    # 24 stops on a ring, all at 0 but the last at 10, which its neighbour must look like.
+    ring = np.roll(np.eye(24), 1, axis=1)
+    query, policy = Query([0] * 23 + [10]), PolicyGraph(24, [(22, 23)])
+    learned = Scenario(query, MarkovModel(ring, anywhere=0.01), policy, epsilon=1)
+    found = learned.check(steps=48)
+    assert len(found.steps) == 1
+    assert found.costs is not None
+    assert found.costs.own is not None
+    # What the releases of test_promise's bus are told, before anything is released.
+    assert (found.costs.event, found.costs.window, found.costs.sequence) == (1, 24, 48)
+    assert (found.costs.own.event, found.costs.own.sequence) == (0, 4)
+    assert "These hold whatever you did" in found._repr_html_()
+    stated = Scenario(query, MarkovModel(ring), policy, epsilon=1).check(steps=48).costs
+    assert stated is not None
+    assert (stated.sequence, stated.stated_zeros, stated.own) == (4, True, None)
+    assert Scenario(query, MarkovModel(ring), policy, epsilon=1, delta="0.1").check().costs is None
+
+
+def test_the_error_of_a_check_is_at_least_the_least() -> None:
+    for step in check_steps(paper_scenario(), 3):
+        assert 0 < step.least_error <= step.error
 
 
 def test_a_scenario_has_the_policy_of_all_its_parts(tmp_path: Path) -> None:
@@ -243,7 +267,8 @@ def test_the_file_of_the_docs_names_every_key(tmp_path: Path) -> None:
     block = page.split("```toml\n")[1].split("```")[0]
     (tmp_path / "town.toml").write_text(block)
     settings = Settings.read(tmp_path / "town.toml")
-    assert (settings.name, settings.limit, settings.policy.distance) == ("town", 20, 500)
+    assert (settings.name, settings.policy.distance) == ("town", 500)
+    assert str(settings.limit) == "24 per 1 day, 200 in all"
     assert settings.clock.origin is not None
     written_keys = set(re.findall(r"^(\w+) =", block, re.MULTILINE))
     assert written_keys == {key for keys in _KEYS.values() for key in keys} - set(_KEYS)

@@ -196,6 +196,8 @@ def test_a_changed_law_goes_on_when_it_is_adopted_and_a_key_when_it_is_rotated(s
     assert track["track"][-1] == pytest.approx(answers[-1]["estimate"], rel=1e-9)
     costs = other.ask("GET", other.person() + "/privacy").json()
     assert (costs["releases"], costs["spent"], costs["since"]) == (3, "3", 1)
+    assert costs["before"] == "1"
+    assert "epsilon 1 was spent before, which nothing here counts" in costs["text"]
     assert costs["text"].startswith("After slot 1, where this scenario was adopted:\n3 releases")
     new = write_key(tmp_path / "new", b"n" * 32)
     command = ["ledger", "rotate", store.database.name, "--key-file", new]

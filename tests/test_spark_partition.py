@@ -196,7 +196,7 @@ def test_what_the_local_engine_refuses_is_refused_with_its_numbers() -> None:
     rows = rows_of("ann", 1, 2, 3, states=9)
     with pytest.raises(BudgetError):
         run(limited, [as_batch(rows)])
-    with pytest.raises(ArgumentError, match="spent=0") as words, exact_faults():
+    with pytest.raises(ArgumentError, match='"spent": "0"') as words, exact_faults():
         run(limited, [as_batch(rows)])
     with pytest.raises(BudgetError) as refusal, plain_faults():
         # As Spark hands it on.

@@ -798,7 +798,7 @@ def test_only_an_experiment_is_marked_as_not_private():
         ({"query": Query([[1], [2]])}, "policy must have the 2 states of the query, got 6"),
         ({"model": MarkovModel(np.eye(2))}, "model must have the 6 states of the query, got 2"),
         ({"policy": PolicyGraph(5)}, "policy must have the 6 states of the query, got 5"),
-        ({"mechanism": "gauss"}, "mechanism must be knorm, laplace or isotropic"),
+        ({"mechanism": "gauss"}, "mechanism must be knorm, staircase, laplace or isotropic"),
         ({"start": 6}, "start must be one of the 6 states"),
     ],
 )

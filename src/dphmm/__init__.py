@@ -41,6 +41,7 @@ from dphmm.cost.adversary import (
 )
 from dphmm.cost.blowfish import Blowfish, Secret, counting_query
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit
 from dphmm.cost.local_noise import LocalRelease
 from dphmm.errors import (
     ArgumentError,
@@ -58,6 +59,7 @@ from dphmm.errors import (
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.shapes import enlarge
+from dphmm.noise.bound import least_error
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import (
     KeyedRandomness,
@@ -66,13 +68,15 @@ from dphmm.noise.randomness import (
     SeededRandomness,
 )
 from dphmm.noise.reference import reference_knorm
+from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
 from dphmm.policy.repair import added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.release.answers import BatchRelease
 from dphmm.release.batch import Batch
-from dphmm.release.said import BatchRelease, Release
+from dphmm.release.said import Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
@@ -109,6 +113,7 @@ __all__ = [
     "KeyedRandomness",
     "Leakage",
     "Ledger",
+    "Limit",
     "LocalRelease",
     "MarkovModel",
     "Mechanism",
@@ -140,6 +145,7 @@ __all__ = [
     "added_edges",
     "attack",
     "audit_sampler",
+    "best_gamma",
     "compose",
     "constrained_epsilon",
     "counting_query",
@@ -151,6 +157,7 @@ __all__ = [
     "guarantee_against",
     "is_protectable",
     "largest_gains",
+    "least_error",
     "paper_sequence_epsilon",
     "privacy_loss",
     "privacy_statement",

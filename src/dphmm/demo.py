@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from dphmm.books.journal import Journal
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DataError
 from dphmm.release import engine
 from dphmm.release.engine import Answered
@@ -151,7 +152,7 @@ def _scenario(city: City, labels: list[str]) -> Scenario:
         "city",
         Fraction(1),
         states="cells.csv",
-        limit=Fraction(300),
+        limit=Limit.read(300),
         start="stationary",
         step=Fraction(10),
         policy=Policy(distance=RADIUS),

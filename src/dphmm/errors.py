@@ -67,20 +67,39 @@ class BudgetError(DphmmError):
     """A release that the ledger's limit does not allow; nothing was drawn or written.
 
     Args:
-        spent: What was spent before.
+        spent: What was spent before, in all or in the window.
         requested: What this release would have cost.
         remaining: What the limit still allows.
+        window: The limit's window that is full, in words; None if it is the limit in all.
+        opens: The first slot at which the same release is possible, if one is.
+        when: What that slot is called, if not by its number.
     """
 
-    def __init__(self, *, spent: Fraction, requested: Fraction, remaining: Fraction) -> None:
+    def __init__(
+        self,
+        *,
+        spent: Fraction,
+        requested: Fraction,
+        remaining: Fraction,
+        window: str | None = None,
+        opens: int | None = None,
+        when: int | str | None = None,
+    ) -> None:
+        limit = "the limit" if window is None else f"the limit of {window}"
+        later = "raise the limit" if opens is None else f"ask again at slot {opens} or later"
+        if when is not None:
+            later = f"ask again for {when} or later"
         super().__init__(
-            f"epsilon must stay within the limit, got a request for {float(requested):g} "
+            f"epsilon must stay within {limit}, got a request for {float(requested):g} "
             f"with {float(spent):g} spent and {float(remaining):g} remaining; "
-            f"ask for less or raise the limit"
+            f"ask for less or {later}"
         )
         self.spent = spent
         self.requested = requested
         self.remaining = remaining
+        self.window = window
+        self.opens = opens
+        self.when = when
 
 
 class ExposureError(DphmmError):

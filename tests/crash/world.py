@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dphmm import MarkovModel, Plan, PolicyGraph, Query
+from dphmm import Limit, MarkovModel, Plan, PolicyGraph, Query
 from dphmm.chain.belief import Belief
 from dphmm.geometry.exact import as_epsilon
 from dphmm.release import engine
@@ -21,7 +21,7 @@ PLAN = Plan(POLICY, QUERY)
 def terms(query="state", epsilon=1, limit=None, model=MODEL, plan=PLAN, origin=0):
     if query != plan.query.name:
         plan = plan.replace(query=Query(paper.VALUES, name=query))
-    limit = None if limit is None else as_epsilon(limit)
+    limit = None if limit is None else Limit.read(limit).in_steps()
     start = Belief.certain(0, model.n_states)
     return Terms(model, plan, start, as_epsilon(epsilon), limit, origin)
 

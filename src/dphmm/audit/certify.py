@@ -162,7 +162,7 @@ def smallest_leak(other: float, draws: int, level: float, limit: float) -> float
         level: The chance of a wrong alarm.
         limit: The claimed epsilon.
     """
-    allowed = exp(limit) * other
+    allowed = exp(min(limit, 700.0)) * other  # floats end at e^709
     if allowed >= 1 or certify_miss(1.0, other, draws, level, limit) > SURE:
         return None
     high = 1 - allowed

@@ -85,12 +85,14 @@ def excesses(hits: FloatArray, hits_of_other: FloatArray, limit: float) -> Float
     part = 1 / (1 + exp(-limit))
     total = hits + hits_of_other
     # One more hit in the spread keeps events of two or three hits from winning.
-    excess = (hits - part * total) / np.sqrt(part * (1 - part) * (total + 1))
+    # part (1 - part), also where a large limit makes part 1 in floats.
+    spread = max(part * part * exp(-limit), np.finfo(np.float64).tiny)
+    excess = (hits - part * total) / np.sqrt(spread * (total + 1))
     return np.where(hits > 0, excess, -FAR)
 
 
 def _likeliest(shares: FloatArray, limit: float) -> float:
-    return float(shares[shares * exp(limit) <= MOST].max(initial=0.0))
+    return float(shares[shares <= MOST * exp(-limit)].max(initial=0.0))
 
 
 # Single answers

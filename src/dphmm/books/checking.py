@@ -10,7 +10,10 @@ from typing import Any
 from dphmm.books.database import Row, Transaction
 from dphmm.books.opening import version_of
 from dphmm.books.store import Store
+from dphmm.cost.budget import Budget
+from dphmm.cost.limit import Limit
 from dphmm.errors import DataError, NotFoundError
+from dphmm.geometry.exact import as_text
 from dphmm.release.standing import Standing
 
 __all__ = ["export", "find_problems", "inspect"]
@@ -32,7 +35,9 @@ def find_problems(store: Store) -> list[str]:
         )
         for number, client, name, budget, carried, spent, entries in people:
             who = f"{client}/{name}"
-            found += [f"{who}: {what}" for what in _person_problems(transaction, number, client)]
+            limit = Limit() if budget is None else Limit.read(budget)
+            problems = _person_problems(transaction, number, client, limit)
+            found += [f"{who}: {what}" for what in problems]
             said = transaction.rows(
                 "SELECT number, epsilon FROM answers WHERE person = ? ORDER BY number", (number,)
             )
@@ -41,7 +46,7 @@ def find_problems(store: Store) -> list[str]:
             total = sum((Fraction(row[1]) for row in said), start=Fraction(carried))
             if total != Fraction(spent):
                 found.append(f"{who}: the answers cost {total}, written as spent is {spent}")
-            if budget is not None and total > Fraction(budget):
+            if limit.total is not None and total > limit.total:
                 found.append(f"{who}: spent is {total}, which is over the budget of {budget}")
         known = {row[0] for row in people}
         for table in ("standings", "answers"):
@@ -54,13 +59,18 @@ def find_problems(store: Store) -> list[str]:
     return found
 
 
-def _person_problems(transaction: Transaction, person: int, client: str) -> Iterator[str]:
+def _person_problems(
+    transaction: Transaction, person: int, client: str, limit: Limit
+) -> Iterator[str]:
     latest: dict[str, int] = {}
+    prices: dict[str, list[tuple[int, Fraction]]] = {}
+    clocks: dict[str, str] = {}
     total = Fraction(0)
     for query, time, epsilon in transaction.rows(
         "SELECT query, time, epsilon FROM answers WHERE person = ?", (person,)
     ):
         total += Fraction(epsilon)
+        prices.setdefault(query, []).append((time, Fraction(epsilon)))
         latest[query] = max(time, latest.get(query, time))
     standings = transaction.rows(
         "SELECT query, time, content FROM standings WHERE person = ?", (person,)
@@ -77,10 +87,21 @@ def _person_problems(transaction: Transaction, person: int, client: str) -> Iter
         if time != standing.time or standing.time < latest.get(query, standing.time):
             yield f"the standing of {query!r} is at {standing.time}, before its last answer"
         spent += standing.spent
+        clocks[query] = standing.clock
         if standing.line.client != client or standing.line.query != query:
             yield f"the standing of {query!r} is another line's"
     if spent != total:
         yield f"the standings have spent {spent}, the answers cost {total}"
+    # Under two clocks each has windows of its own, which hold at least its own answers.
+    for clock in sorted(set(clocks.values())) if limit.windows else ():
+        budget = Budget(limit.in_steps(clock, "budget"))
+        for query in [query for query in clocks if clocks[query] == clock]:
+            for time, price in prices.get(query, ()):
+                budget.add(time, price)
+        for window in budget.windows:
+            if budget.most(window.width) > window.amount:
+                most = as_text(budget.most(window.width))
+                yield f"spent is {most} in a window, which is over the budget of {window}"
 
 
 def inspect(store: Store) -> dict[str, Any]:

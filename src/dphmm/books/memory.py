@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from numbers import Integral
 
-from dphmm.cost.ledger import Totals
+from dphmm.cost.budget import Span
+from dphmm.cost.limit import spread
+from dphmm.cost.totals import Totals
 from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -32,6 +35,8 @@ class MemoryBook:
         self._records: dict[Line, dict[int, Record]] = {}
         self._asked: dict[tuple[str, str], list[Line]] = {}
         """The lines of each person about whom something was said."""
+        self._clocks: dict[tuple[str, str], dict[Line, str]] = {}
+        """Of each person the lines that stand somewhere, and what their slots are."""
         self._spent: dict[tuple[str, str], Totals] = {}
         self._versions: dict[tuple[str, str], int] = {}
         self._key: KeyInUse | None = None
@@ -76,6 +81,7 @@ class MemoryBook:
             latest=latest,
             answered=said,
             spent=Fraction(self._spent[person].of(0)) if person in self._spent else Fraction(0),
+            recent=partial(self._recent, person),
             opens=None if self._key is None else self._key.opens,
             known=person in self._spent,
             version=self._versions.get(person, 0),
@@ -88,6 +94,17 @@ class MemoryBook:
 
     def _find_standing(self, line: Line) -> Standing | None:
         return self._standings.get(line)
+
+    def _recent(self, person: tuple[str, str], clock: str, since: int) -> list[Span]:
+        found = []
+        with self._guard:
+            for line, own in self._clocks.get(person, {}).items():
+                earliest, _ = spread(since, clock, own)
+                for time, record in reversed(self._records.get(line, {}).items()):
+                    if time < earliest:
+                        break
+                    found.append((*spread(time, own, clock), record.epsilon))
+        return found
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`."""
@@ -147,6 +164,7 @@ class MemoryBook:
         for standing in standings:
             person = standing.line[:2]
             self._standings[standing.line] = standing
+            self._clocks.setdefault(person, {})[standing.line] = standing.clock
             self._spent.setdefault(person, Totals([Fraction(0)]))
             self._versions[person] = self._versions.get(person, 0) + 1
 

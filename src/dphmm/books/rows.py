@@ -9,7 +9,8 @@ from fractions import Fraction
 from math import inf
 
 from dphmm.books.database import Database, Row, Transaction
-from dphmm.cost.ledger import Totals
+from dphmm.cost.limit import Limit
+from dphmm.cost.totals import Totals
 from dphmm.errors import DataError, StoreError, expect
 from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
@@ -24,6 +25,8 @@ __all__ = [
     "find_answers",
     "find_key_in_use",
     "find_person",
+    "find_prices",
+    "find_queries",
     "find_standing",
     "latest_answers",
     "list_answers",
@@ -40,13 +43,15 @@ class Person:
     Args:
         number: Its id, which is never given to another.
         limit: The person's own limit.
+        carried: What was spent on them before they were erased.
         spent: The sum over everything said, what was erased included.
         entries: How many answers there are.
         version: How often anything about the person was committed.
     """
 
     number: int
-    limit: Fraction | None
+    limit: Limit | None
+    carried: Fraction
     spent: Fraction
     entries: int
     version: int
@@ -59,15 +64,15 @@ def find_person(
     expect(client, str, "client")
     expect(name, str, "person")
     row = transaction.row(
-        "SELECT id, budget, spent, entries, version FROM people WHERE client = ? AND name = ?"
-        + (transaction.for_update if lock else ""),
+        "SELECT id, budget, carried, spent, entries, version FROM people "
+        "WHERE client = ? AND name = ?" + (transaction.for_update if lock else ""),
         (client, name),
     )
     if row is None:
         return None
-    number, budget, spent, entries, version = row
-    limit = None if budget is None else Fraction(budget)
-    return Person(number, limit, Fraction(spent), entries, version)
+    number, budget, carried, spent, entries, version = row
+    limit = None if budget is None else Limit.read(budget)
+    return Person(number, limit, Fraction(carried), Fraction(spent), entries, version)
 
 
 def find_key_in_use(transaction: Transaction) -> KeyInUse | None:
@@ -161,6 +166,23 @@ def _record(line: Line, row: Row) -> Record:
 def as_cost(text: str) -> Fraction | float:
     """A price that may be infinite."""
     return inf if text == "inf" else Fraction(text)
+
+
+def find_queries(transaction: Transaction, person: Person) -> list[str]:
+    """The questions about a person that stand somewhere."""
+    rows = transaction.rows("SELECT query FROM standings WHERE person = ?", (person.number,))
+    return [row[0] for row in rows]
+
+
+def find_prices(
+    transaction: Transaction, person: int, query: str, since: int
+) -> list[tuple[int, Fraction]]:
+    """The slots of a question from one on, and what their answers cost."""
+    rows = transaction.rows(
+        "SELECT time, epsilon FROM answers WHERE person = ? AND query = ? AND time >= ?",
+        (person, query, max(since, -(2**62))),
+    )
+    return [(time, Fraction(epsilon)) for time, epsilon in rows]
 
 
 def latest_answers(transaction: Transaction, person: int) -> dict[str, int]:

@@ -90,7 +90,10 @@ UPDATE adoptions SET content = (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED)
+# A limit with windows has to know when the erased prices were paid.
+CLOCKS = "ALTER TABLE tombstones ADD COLUMN clocks TEXT NOT NULL DEFAULT '{}'"
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache, partial
 from numbers import Integral
 from pathlib import Path
 from threading import Lock
@@ -24,13 +25,17 @@ from dphmm.books.rows import (
     find_answers,
     find_key_in_use,
     find_person,
+    find_prices,
+    find_queries,
     find_standing,
     latest_answers,
     list_answers,
     write,
 )
 from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
+from dphmm.cost.budget import Span
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit, spread
 from dphmm.errors import (
     ArgumentError,
     MovedError,
@@ -40,7 +45,7 @@ from dphmm.errors import (
     expect,
     expect_each,
 )
-from dphmm.geometry.exact import Exact, as_epsilon
+from dphmm.geometry.exact import Exact
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
 from dphmm.release.book import KeyInUse, check_commit
@@ -102,8 +107,6 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({self.database.dialect})"
 
-    # A book
-
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
         if not expect_each(lines, Line, "lines"):
@@ -121,7 +124,7 @@ class Store:
             stone = self._stone(transaction, line.client, line.person)
             latest = stone.times.get(line.query)
             if found is None:
-                found = Person(0, stone.budget, stone.spent, 0, stone.version)
+                found = Person(0, stone.budget, stone.spent, stone.spent, 0, stone.version)
             else:
                 # A question that only came beside another one has answers and no standing.
                 latest = latest_answers(transaction, found.number).get(line.query, latest)
@@ -133,6 +136,7 @@ class Store:
             if person is None
             else AnsweredTimes(self.database, person.number, line.query),
             spent=found.spent,
+            recent=cache(partial(self._recent, line, found)),
             limit=found.limit,
             opens=None if key is None else key.opens,
             key=key,
@@ -149,6 +153,23 @@ class Store:
         if kept is not None and version == person.version:
             return kept
         return find_standing(transaction, person.number, query)
+
+    def _recent(self, line: Line, person: Person, clock: str, since: int) -> list[Span]:
+        """What was spent on a person from a slot of the line's clock on, on every line."""
+        found: list[Span] = []
+        with self.database.transaction(write=False) as transaction:
+            if person.carried:
+                found += self._stone(transaction, line.client, line.person).spans(clock)
+            for query in find_queries(transaction, person):
+                own = clock if query == line.query else self._clock(transaction, person, query)
+                earliest, _ = spread(since, clock, own)
+                for time, price in find_prices(transaction, person.number, query, earliest):
+                    found.append((*spread(time, own, clock), price))
+        return found
+
+    def _clock(self, transaction: Transaction, person: Person, query: str) -> str:
+        standing = self._standing(transaction, person, query)
+        return "" if standing is None else standing.clock
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`: a database's standings are never behind."""
@@ -264,9 +285,7 @@ class Store:
             row = transaction.row("SELECT max(time) FROM answers")
         return None if row is None else row[0]
 
-    # People
-
-    def begin(self, person: str, *, client: str = "", budget: Exact | None = None) -> None:
+    def begin(self, person: str, *, client: str = "", budget: Exact | Limit | None = None) -> None:
         """Make a person known; doing it again changes nothing.
 
         Args:
@@ -275,7 +294,7 @@ class Store:
             budget: A limit on everything said about them, which can be set once; it counts
                 beside the scenario's own limit.
         """
-        limit = None if budget is None else as_epsilon(budget, "budget")
+        limit = None if budget is None else Limit.read(budget, "budget")
         line = Line(check_client(client), check_name(person, "person"), "")
         with self.database.transaction() as transaction:
             found = self._lock(transaction, line)
@@ -311,14 +330,20 @@ class Store:
         """
         with self.database.transaction(write=False) as transaction:
             found = self._known(transaction, client, person)
-            row = transaction.row("SELECT carried FROM people WHERE id = ?", (found.number,))
             rows = transaction.rows(
                 "SELECT time, query, epsilon, constrained FROM answers "
                 "WHERE person = ? ORDER BY number",
                 (found.number,),
             )
+            clocks = {self._clock(transaction, found, q) for q in find_queries(transaction, found)}
+            stone = self._stone(transaction, client, person) if found.carried else Tombstone()
         entries = [Entry(t, query, Fraction(e), as_cost(cost)) for t, query, e, cost in rows]
-        return Ledger(found.limit, entries, spent=Fraction(row[0] if row else 0))
+        limit, recent = found.limit, []
+        if limit is not None and len(clocks) == 1:
+            (clock,) = clocks
+            limit, recent = limit.in_steps(clock, "budget"), stone.spans(clock)
+        pairs = [(last, price) for _, last, price in recent]
+        return Ledger(limit, entries, spent=found.carried, recent=pairs)
 
     def people(self, *, client: str = "") -> list[str]:
         """The names of a client's people.
@@ -357,17 +382,9 @@ class Store:
             if found is None:
                 raise NotFoundError("person must be one of the store, got another")
             hashed = tombstone_name(self._secret, client, person)
-            times = dict(tombstone_of(transaction, hashed).times)
-            standings = transaction.rows(
-                "SELECT query, time FROM standings WHERE person = ?", (found.number,)
-            )
-            for query, time in (*latest_answers(transaction, found.number).items(), *standings):
-                times[query] = max(time, times.get(query, time))
-            stone = Tombstone(found.spent, found.limit, times, found.version + 1)
-            bury(transaction, hashed, stone)
-            for table in ("answers", "standings", "adoptions"):
-                transaction.rows(f"DELETE FROM {table} WHERE person = ?", (found.number,))
-            transaction.rows("DELETE FROM people WHERE id = ?", (found.number,))
+            queries = find_queries(transaction, found)
+            clocks = {query: self._clock(transaction, found, query) for query in queries}
+            stone = bury(transaction, hashed, found, clocks)
         self.database.forget_erased()
         with self._guard:
             for name in [name for name in self._standings if name[0] == found.number]:

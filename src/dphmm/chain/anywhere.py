@@ -11,17 +11,32 @@ a sum. A zero that somebody states is a fact; see `zeros`.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray
-from dphmm.chain.stochastic import SUM_TOLERANCE, check_vector
+from dphmm._types import FloatArray, IntArray
+from dphmm.chain.stochastic import (
+    SUM_TOLERANCE,
+    check_vector,
+    count_moves,
+    probabilities_from_counts,
+)
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import exact
 
-__all__ = ["ANYWHERE", "Zeros", "check_anywhere", "check_density", "chosen_anywhere"]
+__all__ = [
+    "ANYWHERE",
+    "HELD_OUT",
+    "Share",
+    "Zeros",
+    "check_anywhere",
+    "check_density",
+    "chosen_anywhere",
+    "held_out_anywhere",
+]
 
 ANYWHERE = 0.01
 """The share of steps that a learned model lets go anywhere, unless told otherwise.
@@ -34,6 +49,17 @@ the known moves too late, and above, it forgets the chain too soon.
 Zeros: TypeAlias = Literal["guesses", "facts"]
 """What a move means that nobody made: improbable, or impossible."""
 
+HELD_OUT: Final = "held-out"
+
+Share: TypeAlias = float | Literal["held-out"] | None
+"""How often a learned model goes anywhere: a number, the default, or what suits people held out."""
+
+FOLDS = 5
+"""Into so many parts people are dealt; each is held out once."""
+
+BETWEEN = 1e-4, 0.5
+"""What held-out people may choose from, so that no state is ever ruled out."""
+
 
 def check_anywhere(anywhere: float) -> float:
     """The probability of going anywhere as a float from 0 to below 1."""
@@ -43,8 +69,10 @@ def check_anywhere(anywhere: float) -> float:
     return float(used)
 
 
-def chosen_anywhere(zeros: Zeros, anywhere: float | None) -> float:
-    """The probability of going anywhere of a learned model.
+def chosen_anywhere(
+    zeros: Zeros, anywhere: Share, people: Callable[[], float] | None = None
+) -> float:
+    """The probability of going anywhere of a learned model; `people` asks those held out.
 
     >>> chosen_anywhere("guesses", None), chosen_anywhere("facts", None)
     (0.01, 0.0)
@@ -53,12 +81,56 @@ def chosen_anywhere(zeros: Zeros, anywhere: float | None) -> float:
         raise ArgumentError(f"zeros must be 'guesses' or 'facts', got {zeros!r}")
     if anywhere is None:
         return ANYWHERE if zeros == "guesses" else 0.0
-    used = check_anywhere(anywhere)
+    held_out = isinstance(anywhere, str) and anywhere == HELD_OUT
+    if held_out and zeros == "guesses":
+        if people is None:
+            raise ArgumentError(
+                f"anywhere must be a number where nobody's own moves may be looked at, "
+                f"got {HELD_OUT!r}"
+            )
+        return people()
+    used = 1.0 if held_out else check_anywhere(anywhere)  # type: ignore[arg-type]
     if zeros == "facts" and used:
         raise ArgumentError(f"anywhere must be 0 when zeros are facts, got {anywhere!r}")
     if zeros == "guesses" and not used:
         raise ArgumentError("anywhere must be above 0 when zeros are guesses; say zeros='facts'")
     return used
+
+
+def held_out_anywhere(
+    turns: Sequence[Sequence[tuple[IntArray, IntArray]]],
+    n_states: int,
+    smoothing: float,
+    support: Any,
+    density: ArrayLike | None = None,
+) -> float:
+    """The share under which people's moves are likeliest by models counted from others.
+
+    `turns` has, for each of the models that take turns, everybody's moves (from, to). It looks at
+    raw moves, so it is as public as raw counts are. The likelihood is concave in the share.
+    """
+    if len(turns[0]) < 2:
+        raise ArgumentError(
+            f"anywhere must be a number when fewer than two people are known, got {HELD_OUT!r}"
+        )
+    lands = check_density(density, n_states)
+    moved, jumped = [np.zeros(0)], [np.zeros(0)]
+    for people in turns:
+        for fold in range(min(FOLDS, len(people))):
+            counted = [part for number, part in enumerate(people) if number % FOLDS != fold]
+            sources, targets = (np.concatenate(ends) for ends in zip(*counted, strict=True))
+            counts = count_moves(sources, targets, n_states)
+            matrix = probabilities_from_counts(counts, smoothing, support)
+            for here, there in people[fold::FOLDS]:
+                moved.append(np.asarray(matrix[here, there]).ravel())
+                jumped.append(lands[there])
+    own, gain = np.concatenate(moved), np.concatenate(jumped) - np.concatenate(moved)
+    low, high = BETWEEN
+    for _ in range(50):
+        middle = (low + high) / 2
+        rises = (gain / (own + middle * gain)).sum() > 0
+        low, high = (middle, high) if rises else (low, middle)
+    return float(f"{high:.3g}")
 
 
 def check_density(density: ArrayLike | None, n_states: int) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,14 @@ from scipy import sparse
 
 from dphmm._types import FloatArray, Mask
 from dphmm.chain import inference
-from dphmm.chain.anywhere import Zeros, check_anywhere, check_density, chosen_anywhere
+from dphmm.chain.anywhere import (
+    Share,
+    Zeros,
+    check_anywhere,
+    check_density,
+    chosen_anywhere,
+    held_out_anywhere,
+)
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chain import Chain
 from dphmm.chain.inference import Observations
@@ -148,11 +155,7 @@ class MarkovModel(Chain):
 
     @cached_property
     def has_stated_zeros(self) -> bool:
-        """Whether some move is impossible: because somebody said so, or in a chain over pairs.
-
-        Pairs that nobody made are no states of such a chain, and going anywhere leads to some of
-        its pairs only.
-        """
+        """Whether some move is impossible: because somebody said so, or in a chain over pairs."""
         return not self._reaches_all and self._transition.nnz < self.n_states**2
 
     @cached_property
@@ -231,7 +234,7 @@ class MarkovModel(Chain):
         smoothing: float = 0.0,
         support: Any = None,
         zeros: Zeros = "guesses",
-        anywhere: float | None = None,
+        anywhere: Share = None,
         density: ArrayLike | None = None,
     ) -> MarkovModel:
         """The model learned by counting the moves in sequences of states.
@@ -250,7 +253,8 @@ class MarkovModel(Chain):
                 possible though nobody made them; needs smoothing above zero.
             zeros: "guesses" keeps a small probability of going anywhere; "facts" says that nobody
                 ever makes a move that was neither seen nor allowed.
-            anywhere: That probability; 0.01 by default, a public constant.
+            anywhere: That probability; 0.01 by default, a public constant. "held-out" chooses what
+                makes the moves of each fifth of the sequences likeliest by counts of the others.
             density: Where it leads; see the class.
 
         >>> MarkovModel.fit([[0, 1, 0, 0]], n_states=3).transition.toarray()
@@ -259,13 +263,14 @@ class MarkovModel(Chain):
                [0. , 0. , 1. ]])
         """
         checked = check_sequences(sequences, n_states)
-        none = np.zeros(0, dtype=np.int64)
-        sources = np.concatenate([none, *(sequence[:-1] for sequence in checked)])
-        targets = np.concatenate([none, *(sequence[1:] for sequence in checked)])
-        counts = count_moves(sources, targets, n_states)
+        moves = [(sequence[:-1], sequence[1:]) for sequence in checked]
+        none = [np.zeros(0, dtype=np.int64)]
+        here, there = (np.concatenate(none + [one[side] for one in moves]) for side in (0, 1))
+        counts = count_moves(here, there, n_states)
+        people = partial(held_out_anywhere, [moves], n_states, smoothing, support, density)
         return cls(
             probabilities_from_counts(counts, smoothing, support),
-            anywhere=chosen_anywhere(zeros, anywhere),
+            anywhere=chosen_anywhere(zeros, anywhere, people),
             density=density,
         )
 
@@ -297,7 +302,7 @@ class MarkovModel(Chain):
                [0.  , 1.  ]])
         """
         matrix = check_matrix(counts, "counts")
-        return cls(
+        return MarkovModel(
             probabilities_from_counts(matrix, smoothing, support),
             anywhere=chosen_anywhere(zeros, anywhere),
             density=density,

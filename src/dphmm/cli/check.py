@@ -9,7 +9,7 @@ import click
 
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.checking import Step, check_steps, covered, guarantee
+from dphmm.scenario.checking import Step, check_steps, covered, guarantee, planned_costs
 from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
@@ -35,6 +35,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     scenario = Scenario.load(scenario_file)
     found = list(progress(check_steps(scenario, steps), total=steps, what="checking"))
     unprotected = any(step.exposed for step in found)
+    costs = planned_costs(scenario, steps)
     if as_json:
         print_json(
             {
@@ -45,12 +46,14 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "guarantee": guarantee(scenario),
                 "exposed": unprotected,
                 "steps": [_plain(step) for step in found],
+                "costs": None if costs is None else costs.plain(),
             }
         )
         return int(unprotected)
     click.echo(f"{scenario.name}: {len(scenario.states)} states; model: {scenario.source}")
     click.echo(guarantee(scenario))
-    click.echo("step  possible  exposed  repair adds  hull                    DoP         error")
+    head = "step  possible  exposed  repair adds  hull                    DoP         error"
+    click.echo(f"{head:82s}  least")
     for step in found:
         click.echo(_line(step))
         if step.own_error is not None:
@@ -69,6 +72,12 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
             click.echo(f"      linked by repair: {pairs}{f' and {more} more' if more > 0 else ''}")
     if found[-1].lasts:
         click.echo(f"From step {found[-1].time} on nothing changes without a release.")
+    click.echo(
+        "least: no mechanism that answers every point of the lattice under such a hull errs by less"
+    )
+    if costs is not None:
+        click.echo(f"If each of {steps} steps is answered:")
+        click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     nobody = f"Nobody is exposed in these steps{covered(scenario)}."
     click.echo("Somebody is exposed." if unprotected else nobody)
     return int(unprotected)
@@ -79,7 +88,8 @@ def _line(step: Step) -> str:
     degrees = f"{step.least_protection}..{step.most_protection}"
     return (
         f"{step.time:4d}  {step.possible:8d}  {len(step.exposed_before):7d}  "
-        f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {step.error:.4g}"
+        f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {step.error:<10.4g}  "
+        f"{step.least_error:.4g}"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dphmm.chain.anywhere import Zeros
+from dphmm.chain.anywhere import HELD_OUT, Share, Zeros
 from dphmm.cli.common import (
     column_option,
     columns_from,
@@ -58,7 +58,11 @@ TOGETHER = 10_000
     type=click.Choice(["guesses", "facts"]),
     help="Whether moves that nobody made are improbable or impossible.",
 )
-@click.option("--anywhere", type=float, help="The probability of going anywhere, 0.01 by default.")
+@click.option(
+    "--anywhere",
+    callback=lambda context, option, given: _share(given),
+    help="The probability of going anywhere, 0.01 by default, or held-out.",
+)
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
 @click.option("--iterations", default=20, show_default=True, type=click.IntRange(0))
 @column_option
@@ -78,7 +82,7 @@ def command(
     radius: float | None,
     moves: str | None,
     zeros: Zeros,
-    anywhere: float | None,
+    anywhere: Share,
     from_releases: str | None,
     iterations: int,
     column_names: tuple[str, ...],
@@ -92,7 +96,9 @@ def command(
 
     What nobody made may still happen: a learned model keeps a small probability of going
     anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
-    who move as the model says is possible, and every sentence says so.
+    who move as the model says is possible, and every sentence says so. --anywhere held-out takes
+    the probability under which people's moves are likeliest by counts of others; it looks at raw
+    moves, so it goes with raw counts only.
 
     Raw counts are published with the model, and its zeros tell which moves nobody made: use
     them for public data or with their owners' consent. With --epsilon the counts are private
@@ -122,6 +128,8 @@ def command(
         support = _support(states, radius, moves)
         if epsilon is not None and support is None:
             raise click.UsageError("--epsilon must go with --radius or --moves")
+        if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):
+            raise click.UsageError("--anywhere held-out must go with raw counts, made locally")
         columns = columns_from(column_names)
         both: dict[str, Any] = {"support": support, "slots": slots}
         both |= {"zeros": zeros, "anywhere": anywhere}
@@ -137,6 +145,16 @@ def command(
     write_model(output, learned.model, learned.source)
     _report(learned, output, as_json)
     return 0
+
+
+def _share(given: str | None) -> Share:
+    """How often people go anywhere, as it was typed."""
+    if given is None or given == HELD_OUT:
+        return HELD_OUT if given else None
+    try:
+        return float(given)
+    except ValueError:
+        raise click.BadParameter(f"must be a number or {HELD_OUT}, got {given!r}") from None
 
 
 def _report(learned: LearnedModel, output: str, as_json: bool) -> None:

@@ -73,6 +73,7 @@ def guarantee_against(
     *,
     possible: ArrayLike,
     known: ArrayLike,
+    gamma: Exact | None = None,
 ) -> Knowledge:
     """What noise made for the states in `possible` hides from somebody who holds `known` possible.
 
@@ -86,6 +87,7 @@ def guarantee_against(
         epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
         possible: The states that the noise was made for, as a mask or numbers.
         known: The states that somebody else holds possible, as a mask or numbers.
+        gamma: That of staircase noise; None for K-norm noise.
 
     >>> from dphmm.policy.sensitivity import sensitivity_hull
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
@@ -104,7 +106,7 @@ def guarantee_against(
     common = ours & theirs
     loss: Loss = Fraction(0)
     if common.any():
-        loss = constrained_epsilon(query, body, epsilon, theirs)
+        loss = constrained_epsilon(query, body, epsilon, theirs, gamma)
     if (ours == theirs).all():
         case = "same"
     elif (common == theirs).all():
@@ -120,7 +122,8 @@ def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
     Constrained adversarial privacy (appendix) asks that these stay below e^epsilon'. The best
     answer for a state is its own: there every other state is less likely by e^(epsilon norm),
     all at once. So the gain is 1 / sum_k p_k exp(-epsilon ||f(s) - f(k)||), and no search is
-    needed. One for a state that the prior rules out.
+    needed. Under a staircase, with norms rounded up, this is an upper bound: no answer need be
+    the worst for all states at once. One for a state that the prior rules out.
 
     Args:
         mechanism: The noise.
@@ -135,7 +138,12 @@ def largest_gains(mechanism: Mechanism, prior: Start) -> FloatArray:
     belief = Belief.known(prior, mechanism.query.n_states, "prior")
     gains = np.ones(mechanism.query.n_states)
     for state in np.flatnonzero(belief.possible).tolist():
-        likelihood = np.exp(mechanism.lattice_log_likelihood(mechanism.query.points[state]))
+        apart = mechanism.query.points - mechanism.query.points[state]
+        if mechanism.gamma is None:
+            norms = mechanism.body.lattice_norms(apart)
+        else:
+            norms = mechanism.body.lattice_layers(apart, Fraction(0))
+        likelihood = np.exp(-float(mechanism.epsilon) * norms)
         gains[state] = 1 / float(belief.probabilities @ likelihood)
     return gains
 

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, Mask
-from dphmm.cost import Loss, constrained_epsilon
+from dphmm.cost import Charge, Loss, constrained_epsilon
 from dphmm.errors import ArgumentError, expect, expect_one_of
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask, state_numbers
+from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -33,7 +34,7 @@ __all__ = ["Blowfish", "Mechanism", "Neighbors", "Secret", "counting_query"]
 Neighbors: TypeAlias = Literal["bounded", "unbounded", "both"]
 """Which edges count: between secrets, with the null node, or all (Definition 3.4)."""
 
-Mechanism: TypeAlias = Literal["knorm", "laplace"]
+Mechanism: TypeAlias = Literal["knorm", "staircase", "laplace"]
 
 
 class Secret(NamedTuple):
@@ -163,13 +164,13 @@ class Blowfish:
         """The body that shapes a mechanism's noise: K itself, or Laplace's cross-polytope.
 
         Args:
-            mechanism: "knorm" or "laplace".
+            mechanism: "knorm", "staircase" or "laplace".
             neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
                 (with the null node) or "both".
         """
         expect_one_of(mechanism, get_args(Mechanism), "mechanism")
         hull = self.hull(neighbors)
-        return hull if mechanism == "knorm" else hull.l1_ball()
+        return hull.l1_ball() if mechanism == "laplace" else hull
 
     def existence_epsilon(
         self, epsilon: Exact, *, mechanism: Mechanism = "knorm", neighbors: Neighbors = "both"
@@ -178,18 +179,20 @@ class Blowfish:
 
         This is unbounded differential privacy, secret by secret; infinite if the answer of a
         secret lies outside the span of all that the policy hides. A secret that the
-        constraint excludes is in no table, and loses nothing.
+        constraint excludes is in no table, and loses nothing. A staircase rounds norms up.
 
         Args:
             epsilon: What an answer costs between two linked secrets.
-            mechanism: "knorm" or "laplace".
+            mechanism: "knorm", "staircase" or "laplace".
             neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
                 (with the null node) or "both".
         """
         body, share = self.body(mechanism, neighbors), as_epsilon(epsilon)
-        norms = [body.lattice_norm(point) * share for point in self.query.points[: self.null]]
+        charge = Charge(self.query, body, share, _gamma(mechanism, body, share))
+        losses = [charge.loss(body.lattice_norm(p)) for p in self.query.points[: self.null]]
         return [
-            norm if holds else Fraction(0) for norm, holds in zip(norms, self.possible, strict=True)
+            loss if holds else Fraction(0)
+            for loss, holds in zip(losses, self.possible, strict=True)
         ]
 
     def overall_epsilon(
@@ -208,7 +211,7 @@ class Blowfish:
 
         Args:
             epsilon: What an answer costs between two linked secrets.
-            mechanism: "knorm" or "laplace".
+            mechanism: "knorm", "staircase" or "laplace".
             neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
                 (with the null node) or "both".
             protect: "unbounded" or "bounded": the differential privacy that is asked for.
@@ -220,7 +223,8 @@ class Blowfish:
             return max(answers, default=Fraction(0))
         if not self.possible.any():
             return Fraction(0)
-        return constrained_epsilon(self.query, body, share, np.append(self.possible, False))
+        gamma = _gamma(mechanism, body, share)
+        return constrained_epsilon(self.query, body, share, np.append(self.possible, False), gamma)
 
     def protected_by(
         self, secret: int, *, mechanism: Mechanism = "knorm", neighbors: Neighbors = "both"
@@ -232,7 +236,7 @@ class Blowfish:
 
         Args:
             secret: The secret's number.
-            mechanism: "knorm" or "laplace".
+            mechanism: "knorm", "staircase" or "laplace".
             neighbors: Which edges the noise was made for: "bounded" (between secrets), "unbounded"
                 (with the null node) or "both".
         """
@@ -249,3 +253,7 @@ class Blowfish:
     @cached_property
     def _with_null(self) -> Mask:
         return np.append(self.possible, True)
+
+
+def _gamma(mechanism: Mechanism, body: SensitivityHull, epsilon: Fraction) -> Fraction | None:
+    return best_gamma(body.rank, epsilon) if mechanism == "staircase" else None

@@ -71,7 +71,7 @@ def path_epsilon(history: History, path: ArrayLike, other: ArrayLike) -> Loss:
     for answers, j, k in zip(history.charges, *pair, strict=True):
         for charge in answers:
             points = charge.query.points
-            total += charge.hull.lattice_norm(points[j] - points[k]) * charge.epsilon
+            total += charge.loss(charge.hull.lattice_norm(points[j] - points[k]))
     return total
 
 
@@ -116,7 +116,10 @@ def _directions(history: History) -> list[FloatArray]:
 
 
 class _Climber:
-    """Alternating ascent over facets and paths, in floats: it proposes, integers decide."""
+    """Alternating ascent over facets and paths, in floats: it proposes, integers decide.
+
+    It climbs by norms, which for a staircase are not the losses but close to them.
+    """
 
     def __init__(self, history: History) -> None:
         self.history = history

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, lcm
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask, state_numbers
+from dphmm.noise.staircase import as_gamma, largest_loss
 
 Loss: TypeAlias = Fraction | float
 """An exact fraction, or a float that is infinite or rounded up."""
@@ -29,6 +30,7 @@ class Charge:
         query: What is asked: the answer of every state.
         hull: The body that shaped the noise, on the lattice of the query.
         epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+        gamma: That of staircase noise; None for K-norm noise.
 
     >>> Charge(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), "0.5").epsilon
     Fraction(1, 2)
@@ -37,15 +39,35 @@ class Charge:
     query: Query
     hull: SensitivityHull
     epsilon: Fraction
+    gamma: Fraction | None
 
-    def __init__(self, query: Query, hull: SensitivityHull, epsilon: Exact) -> None:
+    def __init__(
+        self, query: Query, hull: SensitivityHull, epsilon: Exact, gamma: Exact | None = None
+    ) -> None:
         check_body(hull, query)
-        share = as_epsilon(epsilon)
-        for name, value in (("query", query), ("hull", hull), ("epsilon", share)):
+        law = as_epsilon(epsilon), as_gamma(gamma)
+        for name, value in zip(
+            ("query", "hull", "epsilon", "gamma"), (query, hull, *law), strict=True
+        ):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"Charge({self.query!r}, {self.hull!r}, epsilon={as_text(self.epsilon)})"
+        steps = "" if self.gamma is None else f", gamma={as_text(self.gamma)}"
+        return f"Charge({self.query!r}, {self.hull!r}, epsilon={as_text(self.epsilon)}{steps})"
+
+    def loss(self, norm: Loss) -> Loss:
+        """What the answer tells at most about two states whose answers are this far apart.
+
+        Args:
+            norm: The norm of the difference of their answers.
+        """
+        return largest_loss(norm, self.epsilon, self.gamma is not None)
+
+    @property
+    def denominator(self) -> int:
+        """A number of which every loss between two states is a whole part."""
+        offsets = [] if self.gamma is not None else map(int, self.hull.body.offsets)
+        return self.epsilon.denominator * lcm(*offsets)
 
     def heights(self, states: IntArray) -> tuple[ObjectArray, IntArray]:
         """The facets' integer heights at each state, and the coset of the span it lies in.
@@ -77,7 +99,11 @@ class WorstPair(NamedTuple):
 
 
 def constrained_epsilon(
-    query: Query, hull: SensitivityHull, epsilon: Exact, possible: ArrayLike | None = None
+    query: Query,
+    hull: SensitivityHull,
+    epsilon: Exact,
+    possible: ArrayLike | None = None,
+    gamma: Exact | None = None,
 ) -> Loss:
     """The loss between any two possible states: max ||f(j) - f(k)||_K epsilon (Theorem 6.3).
 
@@ -89,6 +115,7 @@ def constrained_epsilon(
         hull: The body that shapes the noise, on the lattice of the query.
         epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
         possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        gamma: That of staircase noise, where norms are rounded up; None for K-norm noise.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> hull = SensitivityHull.from_vertices([[-1, 1], [4, 1], [1, 1], [3, 0]])
@@ -97,11 +124,15 @@ def constrained_epsilon(
     >>> constrained_epsilon(query, SensitivityHull.from_vertices([[1, 1]]), 1)
     inf
     """
-    return worst_pair(query, hull, epsilon, possible).epsilon
+    return worst_pair(query, hull, epsilon, possible, gamma).epsilon
 
 
 def worst_pair(
-    query: Query, hull: SensitivityHull, epsilon: Exact, possible: ArrayLike | None = None
+    query: Query,
+    hull: SensitivityHull,
+    epsilon: Exact,
+    possible: ArrayLike | None = None,
+    gamma: Exact | None = None,
 ) -> WorstPair:
     """The pair behind `constrained_epsilon`; both states are public, being any two possible.
 
@@ -110,11 +141,12 @@ def worst_pair(
         hull: The body that shapes the noise, on the lattice of the query.
         epsilon: What the answer costs between two linked states; 0.1 and "0.1" are both a tenth.
         possible: A mask over the states, or the numbers of the possible ones; all are by default.
+        gamma: See `constrained_epsilon`.
 
     >>> worst_pair(Query([0, 1, 3]), SensitivityHull.from_vertices([[1]]), 1)
     WorstPair(epsilon=Fraction(3, 1), first=0, second=2)
     """
-    charge = Charge(query, hull, epsilon)
+    charge = Charge(query, hull, epsilon, gamma)
     return worst_of(charge, np.flatnonzero(possible_mask(possible, query.n_states)))
 
 
@@ -130,7 +162,7 @@ def worst_of(charge: Charge, states: IntArray) -> WorstPair:
     highest, lowest = heights.argmax(axis=0), heights.argmin(axis=0)
     for h, offset in enumerate(charge.hull.body.offsets.tolist()):
         spread = int(heights[highest[h], h]) - int(heights[lowest[h], h])
-        loss = Fraction(spread, offset) * charge.epsilon
+        loss = charge.loss(Fraction(spread, offset))
         if loss > worst.epsilon:
             ends = sorted((int(states[highest[h]]), int(states[lowest[h]])))
             worst = WorstPair(loss, ends[0], ends[1])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, lcm, nextafter
+from math import ceil, inf, lcm, nextafter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,10 +114,7 @@ class Unit:
             if key not in known:
                 known[key] = _largest(charge, states)
                 if denominator < FINITE:
-                    offsets = map(int, charge.hull.body.offsets)
-                    denominator = lcm(
-                        denominator, *(charge.epsilon.denominator * b for b in offsets)
-                    )
+                    denominator = lcm(denominator, charge.denominator)
             bound += known[key]
         if denominator * bound < FINITE:
             return cls(Fraction(denominator), 0)
@@ -137,7 +134,10 @@ def pair_losses(charges: tuple[Charge, ...], states: IntArray, unit: Unit) -> In
     infinite = kernels.pairs.INFINITE
     total = np.zeros((len(states), len(states)), dtype=np.int64)
     for charge in charges:
-        loss = kernels.pairs.losses(*_counted(charge, states, unit))
+        if charge.gamma is None:
+            loss = kernels.pairs.losses(*_counted(charge, states, unit))
+        else:
+            loss = _rounded_up(charge, states, unit)
         endless = (total >= infinite) | (loss >= infinite)
         total = np.where(endless, infinite, total + np.where(endless, 0, loss))
     return total
@@ -163,10 +163,29 @@ def _counted(charge: Charge, states: IntArray, unit: Unit) -> tuple[IntArray, In
     return counted, cosets
 
 
+def _rounded_up(charge: Charge, states: IntArray, unit: Unit) -> IntArray:
+    """The losses of all pairs in units, where each is a whole number of epsilons."""
+    heights, cosets = charge.heights(states)
+    offsets, price = charge.hull.body.offsets, charge.epsilon * unit.denominator
+    if object in (heights.dtype, offsets.dtype):
+        layers = np.zeros((len(states), len(states)), dtype=object)
+        for height, offset in zip(heights.astype(object).T, offsets.tolist(), strict=True):
+            apart = np.abs(height[:, None] - height[None, :])
+            layers = np.maximum(layers, -(-apart // offset))
+        layers = np.where(cosets[:, None] == cosets[None, :], layers, kernels.pairs.INFINITE)
+    else:
+        layers = kernels.pairs.layers(heights, offsets, cosets)
+    # Few layers are different; each is counted once, rounded up where the unit is not exact.
+    each, places = np.unique(layers, return_inverse=True)
+    infinite = kernels.pairs.INFINITE
+    counts = [infinite if layer == infinite else ceil(layer * price) for layer in each.tolist()]
+    return np.array(counts, dtype=np.int64)[places].reshape(layers.shape)
+
+
 def _largest(charge: Charge, states: IntArray) -> Fraction:
     """The largest loss within a coset of the span, or more."""
     heights, _ = charge.heights(states)
     offsets = charge.hull.body.offsets.tolist()
     spreads = [int(column.max()) - int(column.min()) for column in heights.T]
     ratios = (Fraction(spread, b) for spread, b in zip(spreads, offsets, strict=True))
-    return max(ratios, default=Fraction(0)) * charge.epsilon
+    return Fraction(charge.loss(max(ratios, default=Fraction(0))))

@@ -98,6 +98,7 @@ class History:
         start: Start | Mask | None = None,
         possible: Sequence[ArrayLike | None] | None = None,
         time: int = 0,
+        gamma: Exact | None = None,
     ) -> History:
         """The history of one query: a hull for each step, None where nothing was released.
 
@@ -109,6 +110,7 @@ class History:
             start: As for the class.
             possible: As for the class.
             time: As for the class.
+            gamma: That of staircase noise; None for K-norm noise.
 
         >>> body = SensitivityHull.from_vertices([[1]])
         >>> model = MarkovModel([[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]])
@@ -137,7 +139,7 @@ class History:
             check_body(hull, query, "hulls")
             key = hull, as_epsilon(share)
             if key not in made:
-                made[key] = Charge(query, *key)
+                made[key] = Charge(query, *key, gamma)
             charges.append((made[key],))
         return cls(model, charges, start=start, possible=possible, time=time)
 

@@ -8,75 +8,18 @@ beside each entry is the same for the worst pair of possible states (Theorem 6.3
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, lcm
+from math import inf
 
-import numpy as np
-
-from dphmm._types import IntArray, Mask
-from dphmm.errors import ArgumentError, BudgetError, expect, expect_each
+from dphmm.cost.budget import Budget
+from dphmm.cost.limit import Limit
+from dphmm.cost.totals import Totals
+from dphmm.errors import ArgumentError, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact, whole
 
-__all__ = ["Entry", "Ledger", "Totals"]
-
-
-class Totals:
-    """What each of some people has spent, exactly: whole multiples of one common fraction.
-
-    The only place where prices are added up: a `Ledger` has one, for one person, and a
-    `Batch` one for all of its people.
-
-    Args:
-        spent: What each person begins with.
-
-    >>> totals = Totals([Fraction(0), Fraction(1, 2)])
-    >>> totals.add([0, 1], Fraction(1, 3))
-    >>> totals.of(1), totals.allow(Fraction(1, 2), Fraction(1)).tolist()
-    (Fraction(5, 6), [True, False])
-    """
-
-    def __init__(self, spent: Sequence[Fraction | float]) -> None:
-        self._units = np.zeros(len(spent), dtype=object)
-        self._denominator = 1
-        self._infinite = np.zeros(len(spent), dtype=bool)
-        for person, already in enumerate(spent):
-            if already:
-                self.add(person, already)
-
-    def add(self, people: IntArray | list[int] | int, price: Fraction | float) -> None:
-        """Charge somebody or some people; an infinite price stays infinite."""
-        if isinstance(price, Fraction):
-            units = self._scale(price)
-            self._units[people] += units
-        elif price == inf:
-            self._infinite[people] = True
-        else:
-            self.add(people, Fraction(price))
-
-    def of(self, person: int) -> Fraction | float:
-        """What a person has spent."""
-        if self._infinite[person]:
-            return inf
-        return Fraction(int(self._units[person]), self._denominator)
-
-    def allow(self, price: Fraction, limit: Fraction) -> Mask:
-        """Whose sum stays within a limit after one more price."""
-        self._scale(price)
-        most = self._scale(limit)
-        within = self._units + self._scale(price) <= most
-        return np.asarray(within, dtype=bool) & ~self._infinite
-
-    def _scale(self, price: Fraction) -> int:
-        """A price in units, after making the unit small enough for it."""
-        # In plain integers: this runs for every release, and fractions are slow.
-        size = price.denominator
-        if self._denominator % size:
-            finer = lcm(self._denominator, size) // self._denominator
-            self._units *= finer
-            self._denominator *= finer
-        return price.numerator * (self._denominator // size)
+__all__ = ["Entry", "Ledger"]
 
 
 @dataclass(frozen=True)
@@ -101,28 +44,39 @@ class Ledger:
     """Everything that was said about one person, and an optional limit on the sum of epsilon.
 
     Args:
-        limit: The most that may be spent in all; None for no limit.
+        limit: The most that may be spent: a number in all, a text such as "24 per 288 steps" or
+            "24 per 288 steps, 100 in all", or a `Limit`; None for no limit.
         entries: What was said before, in order.
         spent: What was spent before those entries, if they are not all that was said.
+        recent: Which of it the limit's windows may still hold: slots and prices.
 
-    >>> ledger = Ledger(limit=2)
+    >>> ledger = Ledger(limit="2 per 3 steps")
     >>> ledger.record(Entry(1, "place", Fraction(3, 2)))
-    >>> ledger.spent, ledger.remaining
-    (Fraction(3, 2), Fraction(1, 2))
-    >>> ledger.check(1)
+    >>> ledger.spent, ledger.remaining_at(3), ledger.remaining_at(4)
+    (Fraction(3, 2), Fraction(1, 2), Fraction(2, 1))
+    >>> ledger.check(1, time=3)
     Traceback (most recent call last):
-    dphmm.errors.BudgetError: epsilon must stay within the limit, got a request for 1 with \
-1.5 spent and 0.5 remaining; ask for less or raise the limit
+    dphmm.errors.BudgetError: epsilon must stay within the limit of 2 per 3 steps, got a request \
+for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or later
     """
 
     def __init__(
-        self, limit: Exact | None = None, entries: Iterable[Entry] = (), *, spent: Exact = 0
+        self,
+        limit: Exact | Limit | None = None,
+        entries: Iterable[Entry] = (),
+        *,
+        spent: Exact = 0,
+        recent: Iterable[tuple[int, Fraction]] = (),
     ) -> None:
-        self.limit = None if limit is None else as_epsilon(limit, "limit")
+        self.limit = None if limit is None else Limit.read(limit)
+        if self.limit is not None and not isinstance(limit, Limit):
+            self.limit = self.limit.in_steps()
         self._entries: list[Entry] = []
         self._said: set[tuple[str, int]] = set()
-        self._spent = Totals([exact(spent, "spent")])
-        self._guard = threading.Lock()
+        before = [(slot, slot, price) for slot, price in recent]
+        self._budget = Budget(self.limit, exact(spent, "spent"), before)
+        self._guard = threading.RLock()
+        self._latest: int | None = max((slot for slot, _, _ in before), default=None)
         for entry in expect_each(entries, Entry, "entries"):
             self._append(entry)
 
@@ -134,12 +88,26 @@ class Ledger:
     @property
     def spent(self) -> Fraction:
         """The sum of every epsilon (Theorems 7.1 and 7.2 for linked states)."""
-        return Fraction(self._spent.of(0))
+        return self._budget.spent
 
     @property
     def remaining(self) -> Fraction | float:
-        """What may still be spent; infinite without a limit."""
-        return inf if self.limit is None else self.limit - self.spent
+        """What may still be spent at the latest slot; infinite without a limit."""
+        return self.remaining_at(0 if self._latest is None else self._latest)
+
+    @property
+    def width(self) -> int:
+        """The steps of the limit's longest window; 0 without one."""
+        return self._budget.limit.width
+
+    def remaining_at(self, time: int) -> Fraction | float:
+        """What may still be spent at a time: in all, and in the windows that contain it.
+
+        Args:
+            time: The slot of the clock.
+        """
+        with self._guard:
+            return self._budget.left(time)
 
     @property
     def constrained(self) -> Fraction | float:
@@ -169,19 +137,21 @@ class Ledger:
             totals[entry.query] = totals.get(entry.query, Fraction(0)) + entry.epsilon
         return totals
 
-    def check(self, epsilon: Exact) -> None:
+    def check(self, epsilon: Exact, time: int | None = None) -> None:
         """Raise `BudgetError` if this much more would pass the limit; nothing is written.
 
         Args:
             epsilon: The price of what is to be said.
+            time: The slot that it is about; needed where the limit has a window.
         """
         if self.limit is None:
             return
-        requested = as_epsilon(epsilon)
-        if not self._spent.allow(requested, self.limit)[0]:
-            raise BudgetError(
-                spent=self.spent, requested=requested, remaining=self.limit - self.spent
-            )
+        if time is None and self.limit.windows:
+            raise ArgumentError("time must be given where the limit has a window, got none")
+        price, slot = as_epsilon(epsilon), time or 0
+        with self._guard:
+            if self._budget.opens(slot, price) != slot:
+                raise self._budget.fault(slot, price)
 
     def record(self, entry: Entry) -> None:
         """Write down one release; refuses one beyond the limit, and a second one for a moment.
@@ -191,7 +161,8 @@ class Ledger:
         """
         expect(entry, Entry, "entry")
         with self._guard:
-            self.check(entry.epsilon)
+            if entry.epsilon:
+                self.check(entry.epsilon, entry.time)
             self._append(entry)
 
     def has(self, time: int, query: str) -> bool:
@@ -213,14 +184,15 @@ class Ledger:
             )
         self._said.add(moment)
         self._entries.append(entry)
-        self._spent.add(0, entry.epsilon)
+        self._budget.add(entry.time, entry.epsilon)
+        self._latest = entry.time if self._latest is None else max(self._latest, entry.time)
 
     def __repr__(self) -> str:
-        limit = "no limit" if self.limit is None else f"limit {as_text(self.limit)}"
+        limit = "no limit" if self.limit is None else f"limit {self.limit}"
         return f"Ledger({len(self._entries)} entries, {as_text(self.spent)} spent, {limit})"
 
     def _repr_html_(self) -> str:
-        limit = "no limit" if self.limit is None else f"limit {as_text(self.limit)}"
+        limit = "no limit" if self.limit is None else f"limit {self.limit}"
         return (
             f"<b>{len(self._entries)}</b> answers, epsilon <b>{as_text(self.spent)}</b> spent, "
             f"{limit}"

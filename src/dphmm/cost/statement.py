@@ -7,16 +7,18 @@ from decimal import Context
 from fractions import Fraction
 from html import escape
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
+from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
+from dphmm.cost.leakage import realised_odds
+from dphmm.cost.limit import Limit
 from dphmm.cost.sequences import (
     event_epsilon,
     is_within_reach,
@@ -34,12 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONDITION",
+    "NEARER",
     "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
     "conditions",
     "privacy_statement",
-    "realised_odds",
     "release_statement",
     "show_factor",
     "show_number",
@@ -52,46 +54,14 @@ CONDITION = "for people who move as the model says is possible from its start"
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
 
+NEARER = (
+    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
+    "much as those, where K-norm noise loses less in proportion."
+)
+"""What a staircase trades for its smaller error."""
+
 LARGEST_FACTOR = 14.0
 """Above this loss a factor is over a million and is no longer written out."""
-
-
-def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
-    """The factor by which the releases moved the odds of each state, posterior over prior.
-
-    Both are probabilities over the states (the last axis) computed from public things alone:
-    the model before any release, and the same given all of them (`model.smooth`). So this may
-    be published, as long as nobody marks the true state in it. One for a state that was
-    impossible or certain and still is; infinite for one that became certain.
-
-    Args:
-        prior: The probabilities of the states before any release, one row a time if there are
-            several.
-        posterior: The same, given all releases.
-
-    >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
-    [4.0, 0.25, 1.0]
-    """
-    before, after = _floats(prior, "prior"), _floats(posterior, "posterior")
-    if before.shape != after.shape or not before.ndim:
-        raise ArgumentError(
-            f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
-        )
-    for name, given in (("prior", before), ("posterior", after)):
-        if not ((given >= 0) & (given <= 1)).all():
-            raise ArgumentError(f"{name} must hold probabilities, got a value outside 0..1")
-    if ((before == 0) & (after > 0)).any():
-        raise ArgumentError("posterior must be zero where the prior is, got more for a state")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (after / (1 - after)) * ((1 - before) / before)
-    return np.where(before == after, 1.0, ratio)
-
-
-def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
-    try:
-        return np.asarray(probabilities, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
 def release_statement(
@@ -123,6 +93,8 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
         f"Odds between two linked states change by at most a factor "
         f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
     )
+    if step.noise.staircase:
+        text += f" {NEARER}"
     if step.worst_norm == inf:
         text += " Some possible states are told apart with certainty."
     return text
@@ -164,6 +136,17 @@ class PathCosts:
         )
 
 
+def plain_costs(
+    costs: PathCosts | PrivacyStatement, condition: str | None
+) -> dict[str, str | None]:
+    """The costs between two paths as texts for programs, and for whom they hold."""
+    sequence = costs.sequence
+    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
+    values = {"event": costs.event, "window": costs.window, "sequence": upper}
+    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    return {"condition": condition, **texts}
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """The price of a history of releases; every field can be shown to anybody."""
@@ -196,6 +179,10 @@ class PrivacyStatement:
     """The costs between two paths of the model's own moves, if other paths are possible too."""
     before: Fraction = Fraction(0)
     """What was spent before these releases, which no other value counts."""
+    windows: tuple[tuple[str, Fraction], ...] = ()
+    """How long each window of the limit is, and the most that any of that length cost."""
+    staircase: bool = False
+    """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
     tells: Tells | None = None
     """What they tell together of linked paths, of moments and of places, if that was asked."""
 
@@ -209,6 +196,8 @@ class PrivacyStatement:
             f"Any two possible states: one step moves the odds between them "
             f"{show_factor(self.worst_pair)}{only}.",
         ]
+        if self.staircase:
+            lines.append(NEARER)
         if self.event is None or self.window is None:
             lines.append(
                 f"One moment, or {_count(self.width, 'step')}: not computed, there are more than "
@@ -227,9 +216,7 @@ class PrivacyStatement:
         )
         if self.own is not None:
             lines.append(self._own_moves(self.own))
-        if self.realised is None:
-            lines.append("What these answers really told was not computed.")
-        else:
+        if self.realised is not None:
             lines.append(
                 f"What these answers really told somebody who knew only the model: the odds of no "
                 f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
@@ -243,6 +230,33 @@ class PrivacyStatement:
                 "that delta left out are not covered."
             )
         return "\n".join(lines)
+
+    @property
+    def prices(self) -> str:
+        """The epsilon at an instant, within any window of the limit, and in all, in words."""
+        whole = show_number(self.spent) + (" since then" if self.before else " in all")
+        if not self.windows:
+            return whole
+        within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
+        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: exact fractions as texts, `inf` without limit."""
+        own = self.own
+        return {
+            "releases": self.releases,
+            "spent": str(self.spent),
+            "before": str(self.before),
+            "text": self.text(),
+            "linked": str(self.linked),
+            "worst_pair": str(self.worst_pair),
+            "width": self.width,
+            "windows": {length: str(most) for length, most in self.windows},
+            "adaptive": self.adaptive,
+            **plain_costs(self, CONDITION if self.stated_zeros else None),
+            "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+            "tells": None if self.tells is None else self.tells.plain(),
+        }
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
@@ -275,7 +289,8 @@ def privacy_statement(
     prior: ArrayLike | None = None,
     posterior: ArrayLike | None = None,
     adaptive: bool | None = None,
-    before: Fraction = Fraction(0),
+    before: Exact = 0,
+    limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
 
@@ -288,6 +303,7 @@ def privacy_statement(
             whether some release could single out a part of the possible states, which is the
             other way in which answers shape later hulls.
         before: What was spent before the history began.
+        limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
     >>> from dphmm.chain.markov import MarkovModel
@@ -325,8 +341,17 @@ def privacy_statement(
         adaptive=worst == inf if adaptive is None else adaptive,
         stated_zeros=any(model.has_stated_zeros for model in history.models),
         own=None if own is None else PathCosts.of(own, width),
-        before=before,
+        before=exact(before, "before"),
+        windows=_windows(steps, limit),
+        staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
+
+
+def _windows(steps: list[Fraction], limit: Limit | None) -> tuple[tuple[str, Fraction], ...]:
+    budget = Budget(limit)
+    for step, price in enumerate(steps):
+        budget.add(step, price)
+    return tuple((window.length, budget.most(window.width)) for window in budget.windows)
 
 
 def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, inf
+from typing import Any
 
 from dphmm.chain.belief import Belief
 from dphmm.cost.charges import Loss
@@ -80,6 +81,22 @@ class Tells:
         )
         lines.append(self.whereabouts.text())
         return lines
+
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs, as those of `PrivacyStatement.plain`."""
+        near, chance = self.whereabouts, self.linked_delta
+        return {
+            "linked": str(self.linked),
+            "linked_delta": None if chance is None else str(chance),
+            "delta": str(self.delta),
+            "moment": None if self.leakage is None else str(self.leakage.linked),
+            "realised": str(self.realised),
+            "near": [{"when": when, "radius": radius} for when, radius in near.radii],
+            "near_before": near.before if near.has_places else None,
+            "home": near.home,
+            "unit": near.unit,
+            "zone": near.zone,
+        }
 
 
 def linked_loss(answers: Sequence[tuple[Protected, Fraction]]) -> PrivacyLoss | None:

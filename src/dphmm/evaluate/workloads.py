@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +21,9 @@ from dphmm.geometry.query import Query
 from dphmm.tables import datasets
 from dphmm.tables.datasets import Trip
 from dphmm.tables.geo import Grid, LocalPlane
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["LEARNED", "MOVES", "Workload", "load_workload"]
 
@@ -158,12 +162,7 @@ def load_workload(name: str, data: Path | None, *, quick: bool = False, seed: in
 
 def _geolife(data: Path | None, quick: bool, seed: int) -> Workload:
     table, _ = datasets.load_geolife(_existing(data, GEOLIFE))
-    table = datasets.resample(table, timedelta(minutes=1))
-    plane = LocalPlane.around(table["latitude"].to_numpy(), table["longitude"].to_numpy())
-    grid = Grid.from_points(*plane.to_plane(table["latitude"], table["longitude"]), 0.34)
-    trips = datasets.split_trips(
-        datasets.to_states(table, grid, plane), max_gap=timedelta(minutes=6)
-    )
+    grid, trips = _on_grid(table, timedelta(minutes=1), 0.34, timedelta(minutes=6))
     sequences, chosen = _choose(trips, quick, seed)
     return Workload(
         name="geolife",
@@ -183,12 +182,7 @@ def _geolife(data: Path | None, quick: bool, seed: int) -> Workload:
 
 def _gowalla(data: Path | None, quick: bool, seed: int) -> Workload:
     table, _ = datasets.load_gowalla(_existing(data, GOWALLA))
-    table = datasets.resample(table, timedelta(seconds=1))
-    plane = LocalPlane.around(table["latitude"].to_numpy(), table["longitude"].to_numpy())
-    grid = Grid.from_points(*plane.to_plane(table["latitude"], table["longitude"]), 0.89)
-    trips = datasets.split_trips(
-        datasets.to_states(table, grid, plane), max_gap=timedelta(days=36500)
-    )
+    grid, trips = _on_grid(table, timedelta(seconds=1), 0.89, timedelta(days=36500))
     sequences, chosen = _choose(trips, quick, seed)
     return Workload(
         name="gowalla",
@@ -206,6 +200,16 @@ def _gowalla(data: Path | None, quick: bool, seed: int) -> Workload:
         utc_offset_hours=-8,
         regular=False,
     )
+
+
+def _on_grid(
+    table: pl.DataFrame, step: timedelta, cell: float, max_gap: timedelta
+) -> tuple[Grid, list[Trip]]:
+    """Fixes as trips over cells of so many kilometres, one fix a step of the clock."""
+    table = datasets.resample(table, step)
+    plane = LocalPlane.around(table["latitude"].to_numpy(), table["longitude"].to_numpy())
+    grid = Grid.from_points(*plane.to_plane(table["latitude"], table["longitude"]), cell)
+    return grid, datasets.split_trips(datasets.to_states(table, grid, plane), max_gap=max_gap)
 
 
 def _city(data: Path | None, quick: bool, seed: int) -> Workload:

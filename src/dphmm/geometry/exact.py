@@ -7,6 +7,7 @@ text is that very number, and a float is the shortest decimal that means it, so 
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -16,12 +17,20 @@ import numpy as np
 
 from dphmm.errors import ArgumentError
 
-__all__ = ["Exact", "as_epsilon", "as_text", "exact", "round_up", "whole"]
+__all__ = ["Exact", "as_delta", "as_epsilon", "as_text", "exact", "round_up", "seconds", "whole"]
 
 Exact: TypeAlias = int | str | float | Fraction | Decimal
 
 LARGEST_EXPONENT = 400
 """Powers of ten in a number, either way; floats end at 308."""
+
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
+    **dict.fromkeys(("min", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3600),
+    **dict.fromkeys(("d", "day", "days"), 86400),
+}
+_DURATION = re.compile(r"^\s*([0-9]{1,9})\s*([a-z]+)\s*$")
 
 
 def exact(number: Exact, argument: str = "number") -> Fraction:
@@ -70,6 +79,19 @@ def as_epsilon(epsilon: Exact, argument: str = "epsilon") -> Fraction:
     return used
 
 
+def as_delta(delta: Exact, argument: str = "delta") -> Fraction:
+    """An exact probability below one, such as what a location set may leave out.
+
+    Args:
+        delta: The number, as for `exact`.
+        argument: What a message calls it.
+    """
+    used = exact(delta, argument)
+    if not 0 <= used < 1:
+        raise ArgumentError(f"{argument} must be at least 0 and below 1, got {delta!r}")
+    return used
+
+
 def whole(number: int, argument: str, least: int | None = 0) -> int:
     """A whole number, such as a count or a time.
 
@@ -83,6 +105,25 @@ def whole(number: int, argument: str, least: int | None = 0) -> int:
     if least is not None and number < least:
         raise ArgumentError(f"{argument} must be at least {least}, got {number!r}")
     return int(number)
+
+
+def seconds(duration: str, argument: str) -> int:
+    """The length of a duration such as "5 min", in seconds.
+
+    Args:
+        duration: A whole number and a unit: seconds, minutes, hours or days.
+        argument: What a message calls it.
+
+    >>> seconds("5 min", "step")
+    300
+    """
+    found = _DURATION.match(duration)
+    size = None if found is None else _UNITS.get(found[2])
+    if found is None or size is None or int(found[1]) < 1:
+        raise ArgumentError(
+            f"{argument} must be a number or a duration like '5 min', got {duration!r}"
+        )
+    return int(found[1]) * size
 
 
 @lru_cache(maxsize=256)

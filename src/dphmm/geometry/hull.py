@@ -228,6 +228,32 @@ class SensitivityHull:
             norms = ratios.astype(np.float64).max(axis=1, initial=0.0)
         return np.where(spanned, norms, inf)
 
+    def lattice_layers(self, vectors: ObjectArray, gamma: Fraction) -> FloatArray:
+        """ceil(max(||v||_K - gamma, 0)) of many integer vectors, exactly; infinite off the span.
+
+        Args:
+            vectors: (m, d) integers that count steps of the lattice.
+            gamma: Where layer 0 ends, at least 0 and below 1.
+        """
+        inside, spanned = self._coordinates(self._checked(vectors, "vectors"))
+        free, offsets = self.free_heights(gamma), self.body.offsets
+        if self._fits(inside):
+            layers: FloatArray = kernels.gauge.layers(inside, self.body.normals, offsets, free)
+        else:
+            heights = np.abs(inside.astype(object) @ self.body.normals.astype(object).T)
+            layers = (-(np.minimum(free - heights, 0) // offsets.astype(object))).astype(np.float64)
+            layers = layers.max(axis=1, initial=0.0)
+        return np.where(spanned, layers, inf)
+
+    def free_heights(self, gamma: Fraction) -> ObjectArray:
+        """For every facet the whole part of gamma times its offset: heights up to it are free.
+
+        Args:
+            gamma: A share of the body, at least 0 and below 1.
+        """
+        free = self.body.offsets.astype(object) * gamma.numerator // gamma.denominator
+        return free.astype(self.body.offsets.dtype)
+
     def lattice_contains(self, vectors: ObjectArray) -> Mask:
         """Which of many integer vectors lie in K, exactly.
 

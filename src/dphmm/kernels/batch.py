@@ -23,7 +23,8 @@ def weigh(
     before: FloatArray,
     heights: FloatArray,
     answers: FloatArray,
-    scale: FloatArray,
+    offsets: FloatArray,
+    free: FloatArray,
     epsilon: float,
     after: FloatArray,
     logs: FloatArray,
@@ -31,7 +32,7 @@ def weigh(
     """Predicted probabilities, and -epsilon (norm - the person's least norm), for every state.
 
     The norm of z - f(s) is the largest |a z - a f(s)| / b over facets: `heights` holds a f(s)
-    by facet and state, `answers` a z by facet and person, `scale` 1 / b.
+    by facet and state, `answers` a z by facet and person. `free` as in `kernels.release`.
     """
     states, people = after.shape
     least = np.full(people, np.inf)
@@ -44,12 +45,20 @@ def weigh(
             for person in range(people):
                 row[person] += weight * source[person]
         norm[:] = 0.0
-        for facet in range(len(scale)):
-            height = heights[facet, state]
-            inverse = scale[facet]
+        for facet in range(len(offsets)):
+            height, offset = heights[facet, state], offsets[facet]
             answer = answers[facet]
-            for person in range(people):
-                norm[person] = max(norm[person], abs(answer[person] - height) * inverse)
+            if len(free):
+                least_height = free[facet]
+                for person in range(people):
+                    above = abs(answer[person] - height) - least_height
+                    norm[person] = max(norm[person], above / offset)
+            else:
+                inverse = 1.0 / offset
+                for person in range(people):
+                    norm[person] = max(norm[person], abs(answer[person] - height) * inverse)
+        if len(free):
+            norm[:] = np.ceil(norm)
         for person in range(people):
             least[person] = min(least[person], norm[person])
     for state in range(states):

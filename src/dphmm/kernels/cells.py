@@ -6,17 +6,19 @@ import numpy as np
 from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.kernels.gauge import layer
 
 
 @njit(cache=True)
 def moments(
-    diagonal: IntArray, inverse: IntArray, volume: int, strict: Mask, epsilon: float
+    diagonal: IntArray, inverse: IntArray, volume: int, strict: Mask, free: int, epsilon: float
 ) -> tuple[float, FloatArray, FloatArray]:
-    """The sums of w, w c_j and w c_i c_j, with w = exp(-epsilon sum c), over the cell's points.
+    """The sums of w, w c_j and w c_i c_j, with w = exp(-epsilon g), over the cell's points.
 
     A point has coordinates c = n / volume, n = x `inverse` modulo the volume, and `diagonal`
     is the box of representatives x (the diagonal of the generators' Hermite form). A strict
-    side counts volume instead of zero.
+    side counts volume instead of zero. g is the sum of c or, unless `free` is negative, its
+    layer (see `gauge.layer`).
     """
     rank = len(diagonal)
     weight = 0.0
@@ -25,14 +27,16 @@ def moments(
     x = np.zeros(rank, dtype=np.int64)
     share = np.empty(rank)
     for _ in range(volume):
-        total = 0.0
+        total = np.int64(0)
         for j in range(rank):
             n = np.int64(0)
             for i in range(rank):
                 n = (n + x[i] * inverse[i, j]) % volume
-            share[j] = 1.0 if strict[j] and n == 0 else n / volume
-            total += share[j]
-        w = np.exp(-epsilon * total)
+            if strict[j] and n == 0:
+                n = np.int64(volume)
+            share[j] = n / volume
+            total += n
+        w = _weight(total, volume, free, epsilon)
         weight += w
         for j in range(rank):
             first[j] += w * share[j]
@@ -50,9 +54,15 @@ def moments(
 
 @njit(cache=True)
 def binned(
-    diagonal: IntArray, inverse: IntArray, volume: int, strict: Mask, epsilon: float, bins: int
+    diagonal: IntArray,
+    inverse: IntArray,
+    volume: int,
+    strict: Mask,
+    free: int,
+    epsilon: float,
+    bins: int,
 ) -> FloatArray:
-    """The sums of exp(-epsilon sum c) over the cell's points, by their place in a bins^rank grid.
+    """The sums of exp(-epsilon g) over the cell's points, by their place in a bins^rank grid.
 
     Bins are numbered with the first coordinate slowest; arguments as in `moments`.
     """
@@ -60,7 +70,7 @@ def binned(
     sums = np.zeros(bins**rank)
     x = np.zeros(rank, dtype=np.int64)
     for _ in range(volume):
-        total = 0.0
+        total = np.int64(0)
         place = np.int64(0)
         for j in range(rank):
             n = np.int64(0)
@@ -70,9 +80,9 @@ def binned(
             if strict[j]:
                 n = np.int64(volume) if n == 0 else n
                 layer = n - 1
-            total += n / volume
+            total += n
             place = place * bins + layer * bins // volume
-        sums[place] += np.exp(-epsilon * total)
+        sums[place] += _weight(total, volume, free, epsilon)
         axis = 0
         while axis < rank:
             x[axis] += 1
@@ -81,3 +91,10 @@ def binned(
             x[axis] = 0
             axis += 1
     return sums
+
+
+@njit(cache=True)
+def _weight(total: np.int64, volume: int, free: int, epsilon: float) -> float:
+    if free < 0:
+        return float(np.exp(-epsilon * (total / volume)))
+    return float(np.exp(-epsilon * layer(total, np.int64(free), np.int64(volume))))

@@ -27,11 +27,34 @@ def norms(vectors: IntArray, normals: IntArray, offsets: IntArray) -> FloatArray
 
 
 @njit(cache=True)
+def layer(height: np.int64, free: np.int64, offset: np.int64) -> np.int64:
+    """ceil(max(height / offset - gamma, 0)), where free is the whole part of gamma offset."""
+    if height <= free:
+        return np.int64(0)
+    return np.int64((height - free + offset - np.int64(1)) // offset)
+
+
+@njit(cache=True)
+def layers(vectors: IntArray, normals: IntArray, offsets: IntArray, free: IntArray) -> FloatArray:
+    """max_i ceil(max(|a_i y| / b_i - gamma, 0)) for every row y, free as in `layer`."""
+    out = np.zeros(len(vectors))
+    for i in range(len(vectors)):
+        largest = np.int64(0)
+        for h in range(len(offsets)):
+            total = np.int64(0)
+            for j in range(vectors.shape[1]):
+                total += normals[h, j] * vectors[i, j]
+            largest = max(largest, layer(abs(total), free[h], offsets[h]))
+        out[i] = largest
+    return out
+
+
+@njit(cache=True)
 def contains(vectors: IntArray, normals: IntArray, offsets: IntArray) -> Mask:
     """Whether every |a_i y| <= b_i, for every row y."""
     out = np.ones(len(vectors), dtype=np.bool_)
     for i in range(len(vectors)):
-        out[i] = _inside(vectors[i], normals, offsets)
+        out[i] = inside(vectors[i], normals, offsets)
     return out
 
 
@@ -60,7 +83,7 @@ def count_neighbors(
                 if abs(vector[axis]) > extent[axis]:
                     near = False
                     break
-            if near and _inside(vector, normals, offsets):
+            if near and inside(vector, normals, offsets):
                 counts[i] += 1
     return counts
 
@@ -76,14 +99,15 @@ def is_alone(
         while 0 <= i < len(ordered) and abs(ordered[i, 0] - ordered[row, 0]) <= extent[0]:
             for axis in range(len(vector)):
                 vector[axis] = ordered[i, axis] - ordered[row, axis]
-            if _inside(vector, normals, offsets):
+            if inside(vector, normals, offsets):
                 return False
             i += direction
     return True
 
 
 @njit(cache=True)
-def _inside(vector: IntArray, normals: IntArray, offsets: IntArray) -> bool:
+def inside(vector: IntArray, normals: IntArray, offsets: IntArray) -> bool:
+    """Whether every |a_i y| <= b_i."""
     for h in range(len(offsets)):
         total = np.int64(0)
         for j in range(len(vector)):

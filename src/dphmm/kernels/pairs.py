@@ -35,6 +35,26 @@ def losses(heights: IntArray, cosets: IntArray) -> IntArray:
 
 
 @njit(cache=True)
+def layers(heights: IntArray, offsets: IntArray, cosets: IntArray) -> IntArray:
+    """max_h ceil(|heights[j, h] - heights[k, h]| / offsets[h]); infinite across cosets."""
+    n, facets = heights.shape
+    out = np.zeros((n, n), dtype=np.int64)
+    for j in range(n):
+        for k in range(j):
+            layer = np.int64(0)
+            if cosets[j] != cosets[k]:
+                layer = np.int64(INFINITE)
+            else:
+                for h in range(facets):
+                    apart = abs(heights[j, h] - heights[k, h])
+                    if apart > layer * offsets[h]:
+                        layer = (apart + offsets[h] - 1) // offsets[h]
+            out[j, k] = layer
+            out[k, j] = layer
+    return out
+
+
+@njit(cache=True)
 def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> IntArray:
     """Row j is the entrywise maximum of the rows of j's predecessors."""
     n, width = len(indptr) - 1, values.shape[1]

@@ -23,12 +23,18 @@ def exponents(
     points: FloatArray,
     normals: FloatArray,
     offsets: FloatArray,
+    free: FloatArray,
     answer: FloatArray,
     epsilon: float,
     height: FloatArray,
     result: FloatArray,
 ) -> None:
-    """-epsilon (||z - f(s)||_K - the least such norm) for every state; points are columns."""
+    """-epsilon (||z - f(s)||_K - the least such norm) for every state; points are columns.
+
+    Where heights are `free`, as in a staircase, norms are rounded up. The quotient of two
+    integers below 2**53 is rounded to a whole number only if it is one, so the ceiling is
+    exact; a product with an inverse would not be.
+    """
     result[:] = 0.0
     for h in range(len(offsets)):
         height[:] = 0.0
@@ -37,9 +43,15 @@ def exponents(
             place = answer[axis]
             for s in range(len(result)):
                 height[s] += slope * (place - points[axis, s])
-        inverse = 1.0 / offsets[h]
-        for s in range(len(result)):
-            result[s] = max(result[s], abs(height[s]) * inverse)
+        if len(free):
+            for s in range(len(result)):
+                result[s] = max(result[s], (abs(height[s]) - free[h]) / offsets[h])
+        else:
+            inverse = 1.0 / offsets[h]
+            for s in range(len(result)):
+                result[s] = max(result[s], abs(height[s]) * inverse)
+    if len(free):
+        result[:] = np.ceil(result)
     least = result.min()
     for s in range(len(result)):
         result[s] = -epsilon * (result[s] - least)
@@ -104,6 +116,7 @@ def weigh(
     points: FloatArray,
     normals: FloatArray,
     offsets: FloatArray,
+    free: FloatArray,
     answer: FloatArray,
     epsilon: float,
     after: FloatArray,
@@ -111,7 +124,7 @@ def weigh(
 ) -> None:
     """The predicted probabilities, and the exponents of the answer."""
     product(indptr, indices, data, jumps, before, after)
-    exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
+    exponents(points, normals, offsets, free, answer, epsilon, np.empty(len(logs)), logs)
 
 
 @njit(cache=True)
@@ -145,6 +158,7 @@ def weigh_wide(
     points: FloatArray,
     normals: FloatArray,
     offsets: FloatArray,
+    free: FloatArray,
     answer: FloatArray,
     epsilon: float,
     after: FloatArray,
@@ -152,7 +166,7 @@ def weigh_wide(
 ) -> None:
     """`weigh` for one belief in wide numbers: whole levels of the answer go to the levels."""
     step(indptr, indices, data, jumps, before, after)
-    exponents(points, normals, offsets, answer, epsilon, np.empty(len(logs)), logs)
+    exponents(points, normals, offsets, free, answer, epsilon, np.empty(len(logs)), logs)
     for state in range(len(logs)):
         if logs[state] < -LEVEL:
             levels = np.floor(-logs[state] / LEVEL)

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dphmm._types import IntArray, Mask
-from dphmm.kernels import wide
+from dphmm.kernels import gauge, wide
 from dphmm.kernels.coins import below, bernoulli_exp, geometric, wide_bernoulli_exp
 
 
@@ -19,6 +19,7 @@ def draw_many(
     inverses: IntArray,
     strict: Mask,
     generators: IntArray,
+    free: IntArray,
     p: int,
     q: int,
     reach: int,
@@ -27,7 +28,8 @@ def draw_many(
     """Write a noise vector for every row of words; not done is what needs Python integers.
 
     Cones come as arrays: cumulated volumes, volumes, adjugates modulo the volume, strict
-    sides, and generators in the query's own coordinates. `reach` bounds the multiples m.
+    sides, and generators in the query's own coordinates. `free` is empty, or of staircase noise
+    what `gauge.layer` asks for. `reach` bounds the multiples m.
     """
     done = np.empty(len(words), dtype=np.bool_)
     cursor = np.empty(1, dtype=np.int64)
@@ -36,8 +38,8 @@ def draw_many(
     for row in range(len(words)):
         cursor[0] = 0
         cone = _draw(
-            words[row], edges, volumes, inverses, strict, generators, p, q, noise[row], cursor,
-            layer, x,
+            words[row], edges, volumes, inverses, strict, generators, free, p, q, noise[row],
+            cursor, layer, x,
         )  # fmt: skip
         _add_multiples(words[row], generators[cone], p, q, reach, noise[row], cursor)
         done[row] = cursor[0] >= 0
@@ -52,6 +54,7 @@ def wide_draw_many(
     inverses: NDArray[np.uint64],
     strict: Mask,
     generators: IntArray,
+    free: IntArray,
     p: int,
     q: int,
     reach: int,
@@ -65,8 +68,8 @@ def wide_draw_many(
     for row in range(len(words)):
         cursor[0] = 0
         cone = _wide_draw(
-            words[row], edges, volumes, inverses, strict, generators, np.uint64(p), np.uint64(q),
-            noise[row], cursor, layer, x,
+            words[row], edges, volumes, inverses, strict, generators, free, np.uint64(p),
+            np.uint64(q), noise[row], cursor, layer, x,
         )  # fmt: skip
         _add_multiples(words[row], generators[cone], p, q, reach, noise[row], cursor)
         done[row] = cursor[0] >= 0
@@ -81,6 +84,7 @@ def _draw(
     inverses: IntArray,
     strict: Mask,
     generators: IntArray,
+    free: IntArray,
     p: int,
     q: int,
     noise: IntArray,
@@ -104,7 +108,10 @@ def _draw(
                 n = volume
             layer[j] = n
             total += n
-        if bernoulli_exp(p * total, q * volume, words, cursor):
+        height, size = total, volume
+        if len(free):
+            height, size = gauge.layer(total, free[cone], volume), np.int64(1)
+        if bernoulli_exp(p * height, q * size, words, cursor):
             break
     for axis in range(len(noise)):
         part = np.int64(0)
@@ -122,6 +129,7 @@ def _wide_draw(
     inverses: NDArray[np.uint64],
     strict: Mask,
     generators: IntArray,
+    free: IntArray,
     p: wide.Word,
     q: wide.Word,
     noise: IntArray,
@@ -146,7 +154,11 @@ def _wide_draw(
                 n = volume
             layer[j] = n
             total += n
-        if wide_bernoulli_exp(wide.product(p, total), wide.product(q, volume), words, cursor):
+        height, size = total, volume
+        if len(free):
+            layers = gauge.layer(np.int64(total), free[cone], np.int64(volume))
+            height, size = np.uint64(layers), wide.ONE
+        if wide_bernoulli_exp(wide.product(p, height), wide.product(q, size), words, cursor):
             break
     for axis in range(len(noise)):
         up, down = (wide.ZERO, wide.ZERO), (wide.ZERO, wide.ZERO)

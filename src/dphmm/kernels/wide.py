@@ -17,7 +17,6 @@ Wide: TypeAlias = tuple[np.uint64, np.uint64]
 
 ZERO, ONE, HALF, WORD = np.uint64(0), np.uint64(1), np.uint64(32), np.uint64(64)
 HALF_MASK = np.uint64(0xFFFFFFFF)
-TOP = np.uint64(1 << 63)
 BASE = np.uint64(1 << 32)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from math import ceil, exp, expm1
+from math import ceil, exp, expm1, factorial
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from dphmm.geometry.lattice import SAFE, adjugate, determinant, exact_product, h
 from dphmm.noise.coins import bernoulli_exp, geometric
 from dphmm.noise.drawing import LEVELS, WIDE, Compiled, Sampler
 from dphmm.noise.randomness import Words
+from dphmm.noise.staircase import radial_sum
 
 __all__ = ["Cone", "Fan", "fan_of"]
 
@@ -50,6 +51,8 @@ class Fan(Sampler):
 
     body: SensitivityHull
     cones: list[Cone]
+    gamma: Fraction | None = None
+    """Of staircase noise: a point's layer is that of its cell's point and its multiples."""
 
     @cached_property
     def _edges(self) -> list[int]:
@@ -58,11 +61,14 @@ class Fan(Sampler):
     def words_wanted(self, epsilon: float) -> int:
         """Words that are nearly always enough: twice what an answer takes on average."""
         rank = self.body.rank
-        tries = (epsilon / -expm1(-epsilon)) ** rank
+        kept = -expm1(-epsilon)
+        if self.gamma is None:
+            tries = (epsilon / kept) ** rank
+        else:
+            tries = factorial(rank) / (kept ** (rank + 1) * radial_sum(rank, self.gamma, epsilon))
         return ceil(2 * tries * (rank + 4) + 12 * rank)
 
-    def compiled(self, epsilon: Fraction) -> Compiled | None:
-        """The compiled draw and its arguments; None if a product could pass two words."""
+    def _compile(self, epsilon: Fraction) -> Compiled | None:
         p, q = epsilon.numerator, epsilon.denominator
         if not self.cones or self._arrays is None or max(p, q * LEVELS) >= SAFE:
             return None
@@ -101,7 +107,14 @@ class Fan(Sampler):
             np.array(inverses, dtype=np.int64),
             np.array([cone.strict for cone in self.cones]),
             np.array(generators, dtype=np.int64),
+            np.array([] if self.gamma is None else self._free, dtype=np.int64),
         )
+
+    @cached_property
+    def _free(self) -> list[int]:
+        """For every cone, the whole part of gamma times its volume: up to here layer 0 goes."""
+        g, h = (self.gamma or Fraction(1)).as_integer_ratio()
+        return [g * cone.volume // h for cone in self.cones]
 
     @cached_property
     def _unsigned(self) -> tuple[Any, ...]:
@@ -112,9 +125,14 @@ class Fan(Sampler):
         """The same draw from the same words, with integers of any size."""
         p, q = epsilon.numerator, epsilon.denominator
         while True:
-            cone = self.cones[bisect_right(self._edges, words.below(self._edges[-1]))]
+            number = bisect_right(self._edges, words.below(self._edges[-1]))
+            cone = self.cones[number]
             layer = self._parallelepiped_point(cone, words)
-            if bernoulli_exp(p * sum(layer), q * cone.volume, words):
+            height, size = sum(layer), cone.volume
+            if self.gamma is not None:
+                # The multiples add whole norms, so with gamma below 1 layers add up as well.
+                height, size = -(min(self._free[number] - height, 0) // size), 1
+            if bernoulli_exp(p * height, q * size, words):
                 break
         layer = [n + cone.volume * geometric(p, q, words) for n in layer]
         inside = [
@@ -141,16 +159,19 @@ class Fan(Sampler):
         volumes = np.array([float(cone.volume) for cone in self.cones])
         if sum(cone.volume for cone in self.cones) > MAX_SUMMED:
             return volumes / volumes.sum()
-        weights = np.array([self._cell(cone, epsilon)[0] for cone in self.cones])
+        weights = np.array([self._cell(i, epsilon)[0] for i in range(len(self.cones))])
         return weights / weights.sum()
 
     def sums(self, epsilon: float) -> tuple[float, float]:
-        """The sums of exp(-epsilon g) and of it times E|w + V m|^2 over every cell point w."""
+        """The sums of e^(-epsilon g) and of it times E|w + V m|^2 over every cell point w.
+
+        g is the norm of w, or its layer.
+        """
         decay = exp(-epsilon)
         mean, variance = decay / (1 - decay), decay / (1 - decay) ** 2
         mass = second = 0.0
-        for cone in self.cones:
-            weight, first, pairs = self._cell(cone, epsilon)
+        for number, cone in enumerate(self.cones):
+            weight, first, pairs = self._cell(number, epsilon)
             vectors = exact_product(np.array(cone.generators, dtype=object), self.body.basis)
             vectors = vectors.astype(np.float64)
             gram = vectors @ vectors.T
@@ -159,26 +180,34 @@ class Fan(Sampler):
             second += float((pairs * gram).sum() + weight * variance * np.trace(gram))
         return mass, second
 
-    def _cell(self, cone: Cone, epsilon: float) -> tuple[float, FloatArray, FloatArray]:
+    def _cell(self, number: int, epsilon: float) -> tuple[float, FloatArray, FloatArray]:
         """The sums over the points of a cone's half-open cell."""
-        diagonal = [row[i] for i, row in enumerate(hermite(cone.generators))]
         sums: tuple[float, FloatArray, FloatArray] = kernels.cells.moments(
+            *self.cell(number), epsilon
+        )
+        return sums
+
+    def cell(self, number: int) -> tuple[Any, ...]:
+        """A cone's half-open cell as the kernels of `kernels.cells` read it."""
+        cone = self.cones[number]
+        diagonal = [row[i] for i, row in enumerate(hermite(cone.generators))]
+        return (
             np.array(diagonal, dtype=np.int64),
             np.array([[a % cone.volume for a in row] for row in cone.adjugate], dtype=np.int64),
             cone.volume,
             np.array(cone.strict),
-            epsilon,
+            -1 if self.gamma is None else self._free[number],
         )
-        return sums
 
 
-def fan_of(body: SensitivityHull) -> Fan:
+def fan_of(body: SensitivityHull, gamma: Fraction | None = None) -> Fan:
     """The checked fan of a body, made once; a failed check raises and releases nothing."""
-    fan = body.__dict__.get("_fan")
-    if fan is None:
-        fan = Fan(body, _checked_cones(body))
-        body.__dict__["_fan"] = fan
-    return fan
+    made: dict[Fraction | None, Fan] = body.__dict__.setdefault("_fans", {})
+    if None not in made:
+        made[None] = Fan(body, _checked_cones(body))
+    if gamma not in made:
+        made[gamma] = Fan(body, made[None].cones, gamma)
+    return made[gamma]
 
 
 def _checked_cones(body: SensitivityHull) -> list[Cone]:

@@ -35,6 +35,9 @@ PER_THREAD = 8192
 PER_ROUND = 512
 """Answers that were cut short and get longer rows of words at a time."""
 
+REMEMBERED = 64
+"""Epsilons for which a compiled draw is kept ready."""
+
 LEVELS = 64
 """How deep the compiled samplers follow an exponential series."""
 
@@ -46,7 +49,7 @@ Compiled: TypeAlias = tuple[Callable[..., Mask], tuple[Any, ...]]
 
 
 class Sampler(ABC):
-    """Exact noise on the lattice of a body's span: exp(-epsilon ||.||_K) / Z."""
+    """Exact noise on the lattice of a body's span, by its norm or, with a gamma, its layers."""
 
     body: SensitivityHull
 
@@ -55,15 +58,24 @@ class Sampler(ABC):
         """One noise vector, with integers of any size."""
 
     @abstractmethod
+    def _compile(self, epsilon: Fraction) -> Compiled | None:
+        """The compiled draw and its arguments; None if a product could pass two words."""
+
     def compiled(self, epsilon: Fraction) -> Compiled | None:
         """The same draw from the same words, compiled; None if its products may not fit."""
+        ready: dict[Fraction, Compiled | None] = self.__dict__.setdefault("_ready", {})
+        if epsilon not in ready:
+            if len(ready) >= REMEMBERED:
+                ready.clear()
+            ready[epsilon] = self._compile(epsilon)
+        return ready[epsilon]
 
     @abstractmethod
     def words_wanted(self, epsilon: float) -> int:
         """Words that nearly always suffice for a vector; answers do not depend on it."""
 
     def draw(self, epsilon: Fraction, words: Words) -> ObjectArray:
-        """One noise vector on the lattice, exactly with probability exp(-epsilon ||.||_K)/Z."""
+        """One noise vector on the lattice, compiled if its first words are enough."""
         if self.body.rank == 0:
             return np.zeros(self.body.dimension, dtype=np.int64)
         for size in (FIRST_WORDS, LONGER * FIRST_WORDS):

@@ -9,7 +9,7 @@ on epsilon. Basis and S_j come from whole numbers alone, because keyed answers d
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations, product
@@ -26,16 +26,13 @@ from dphmm.noise.cones import fan_of
 from dphmm.noise.drawing import LEVELS, WIDE, Compiled, Sampler
 from dphmm.noise.randomness import SHORT, Words
 
-__all__ = ["Envelope", "envelope_of", "sampler_of"]
+__all__ = ["Envelope", "envelope_of"]
 
 ROUNDS = 64
 """Steps towards the smallest cross-polytope, which is then within a few percent."""
 
 GRAIN = 64
 """The smallest slope; the others are whole multiples of its part, so they lose up to 1/64."""
-
-REMEMBERED = 64
-"""Epsilons for which a compiled draw is kept ready."""
 
 FAR = 64
 """How many times its own scale a coordinate must have room in 64 bits: e^-64 lies beyond."""
@@ -50,13 +47,18 @@ class Envelope(Sampler):
     """Rows in the coordinates of the span, of determinant 1 or -1: the whole lattice."""
     slopes: list[int]
     scale: int
-    _ready: dict[Fraction, Compiled | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def tries(self) -> Fraction:
         """How many times the cross-polytope holds K's volume: draws for one that is kept."""
         sides = (2 * self.scale) ** self.body.rank
         return Fraction(sides, prod(self.slopes) * sum(self.body.determinants))
+
+    @cached_property
+    def extents(self) -> list[int]:
+        """How far K reaches along each coordinate x_j."""
+        inverse = np.array(_inverse(self.basis), dtype=object)
+        return [largest(column) for column in exact_product(self.body.body.corners, inverse).T]
 
     @cached_property
     def normals(self) -> ObjectArray:
@@ -105,14 +107,6 @@ class Envelope(Sampler):
         steps = sum(2 / (1 + exp(-rate)) for rate in rates)
         return ceil(2.5 * (tries + 0.5) * ((5 if short else 8) * steps + 5))
 
-    def compiled(self, epsilon: Fraction) -> Compiled | None:
-        """The compiled draw and its arguments; None if a product could pass two words."""
-        if epsilon not in self._ready:
-            if len(self._ready) >= REMEMBERED:
-                self._ready.clear()
-            self._ready[epsilon] = self._compile(epsilon)
-        return self._ready[epsilon]
-
     def _compile(self, epsilon: Fraction) -> Compiled | None:
         p, q, rank = epsilon.numerator, epsilon.denominator, self.body.rank
         offsets, rates = self.body.body.offsets, self._rates(epsilon)
@@ -154,23 +148,6 @@ def envelope_of(body: SensitivityHull) -> Envelope:
         envelope = Envelope(body, *_smallest_envelope(body))
         body.__dict__["_envelope"] = envelope
     return envelope
-
-
-CONE_TRY, ENVELOPE_TRY = 1, 2
-"""What a try costs: a point of a cell and a coin, or a Laplace step for each coordinate."""
-
-
-def sampler_of(body: SensitivityHull, epsilon: Fraction) -> Sampler:
-    """The sampler of a body at an epsilon, by a rule that everybody computes alike.
-
-    Up to epsilon 1 the cones: they take at most e/(e - 1) tries for each dimension. Beyond,
-    the envelope if its tries cost less than about (epsilon + 1/2)^rank of the cones.
-    """
-    if body.rank == 0 or epsilon <= 1:
-        return fan_of(body)
-    envelope = envelope_of(body)
-    cones = CONE_TRY * (epsilon + Fraction(1, 2)) ** body.rank
-    return envelope if ENVELOPE_TRY * envelope.tries < cones else fan_of(body)
 
 
 def _smallest_envelope(body: SensitivityHull) -> tuple[list[list[int]], list[int], int]:

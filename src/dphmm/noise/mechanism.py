@@ -1,8 +1,8 @@
-"""Exact K-norm noise on the lattice: sample, log-probability, error.
+"""Exact noise on the lattice: sample, log-probability, error.
 
 P(z | s) is proportional to exp(-epsilon ||z - f(s)||_K) over the lattice points z of
-f(s) + span K. The normaliser is the same for every state, so on an edge the ratio is at
-most e^epsilon, exactly.
+f(s) + span K, or, for a staircase, with that norm rounded up (`noise.staircase`). The
+normaliser is the same for every state, so on an edge the ratio is at most e^epsilon, exactly.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import exp, log, log1p
+from math import exp, expm1, factorial, log, log1p
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,11 @@ from dphmm.geometry.lattice import largest
 from dphmm.geometry.query import LATTICE_LIMIT, Query
 from dphmm.geometry.shapes import enlarge
 from dphmm.geometry.states import as_array, possible_mask, state_number
+from dphmm.noise.choice import sampler_of
 from dphmm.noise.cones import MAX_SUMMED, fan_of
 from dphmm.noise.drawing import Sampler
-from dphmm.noise.envelope import sampler_of
 from dphmm.noise.randomness import Randomness, SecureRandomness
+from dphmm.noise.staircase import as_gamma, radial_sum
 
 __all__ = ["Mechanism", "body_for"]
 
@@ -39,41 +40,47 @@ BLOCK = 2**15
 """Answers drawn together; their words take 13 MB."""
 
 
+MECHANISMS = ("knorm", "staircase", "laplace", "isotropic")
+SHAPES = ("hull", "enlarged", "l1")
+
+
 def body_for(
     mechanism: str, shape: str = "hull"
 ) -> Callable[[SensitivityHull], SensitivityHull] | None:
     """What a mechanism's name makes of the policy's hull; None leaves it as it is.
 
     `isotropic` is K-norm noise under another name: transforming K and back changes nothing.
+    `laplace` is K-norm noise from the cross-polytope, `shape` "l1".
 
     Args:
-        mechanism: "knorm" (the paper's), "laplace" or "isotropic".
-        shape: "hull", or "enlarged" for a larger body with a smaller error.
+        mechanism: "knorm" (the paper's), "staircase", "laplace" or "isotropic".
+        shape: "hull", "enlarged" for a larger body with a smaller error, or "l1".
     """
-    bodies = {"knorm": None, "isotropic": None, "laplace": SensitivityHull.l1_ball}
     if isinstance(mechanism, str) and mechanism == "reference_knorm":
         raise ArgumentError(
-            "mechanism must be knorm, laplace or isotropic, got 'reference_knorm', which is for "
-            "tests and plots: the last bits of its floats tell linked states apart"
+            f"mechanism must be one of {', '.join(MECHANISMS)}, got 'reference_knorm', which is "
+            "for tests and plots: the last bits of its floats tell linked states apart"
         )
-    expect_one_of(mechanism, ("knorm", "laplace", "isotropic"), "mechanism")
-    expect_one_of(shape, ("hull", "enlarged"), "shape")
+    expect_one_of(mechanism, MECHANISMS, "mechanism")
+    expect_one_of(shape, SHAPES, "shape")
+    if mechanism == "laplace" and shape == "enlarged":
+        raise ArgumentError("shape 'enlarged' must go with knorm or staircase, got laplace")
     if shape == "enlarged":
-        if mechanism == "laplace":
-            raise ArgumentError("shape 'enlarged' must go with knorm, got laplace")
         return enlarge
-    return bodies[mechanism]
+    return SensitivityHull.l1_ball if shape == "l1" or mechanism == "laplace" else None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Mechanism:
-    """K-norm noise for one query, one body and one epsilon.
+    """K-norm or staircase noise for one query, one body and one epsilon.
 
     Args:
         query: What is asked: the answer of every state.
         body: The body that shapes the noise, on the lattice of the query. It keeps the promise of
             every edge whose difference it contains.
         epsilon: What an answer costs between two linked states; 0.1 and "0.1" are both a tenth.
+        gamma: Between 0 and 1 for staircase noise, whose first step ends there (see
+            `best_gamma`); None for K-norm noise.
 
     >>> query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
     >>> mechanism = Mechanism(query, SensitivityHull.from_vertices([[1, -1], [4, 1]]), 1)
@@ -85,15 +92,21 @@ class Mechanism:
     query: Query
     body: SensitivityHull
     epsilon: Fraction
+    gamma: Fraction | None
 
-    def __init__(self, query: Query, body: SensitivityHull, epsilon: Exact) -> None:
+    def __init__(
+        self, query: Query, body: SensitivityHull, epsilon: Exact, gamma: Exact | None = None
+    ) -> None:
         check_body(body, query, "body")
-        share = as_epsilon(epsilon)
-        for name, value in (("query", query), ("body", body), ("epsilon", share)):
+        law = as_epsilon(epsilon), as_gamma(gamma)
+        for name, value in zip(
+            ("query", "body", "epsilon", "gamma"), (query, body, *law), strict=True
+        ):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"Mechanism({self.query!r}, {self.body!r}, epsilon={as_text(self.epsilon)})"
+        steps = "" if self.gamma is None else f", gamma={as_text(self.gamma)}"
+        return f"Mechanism({self.query!r}, {self.body!r}, epsilon={as_text(self.epsilon)}{steps})"
 
     def sample_lattice(
         self,
@@ -157,18 +170,20 @@ class Mechanism:
 
     @cached_property
     def sampler(self) -> Sampler:
-        """What draws the noise: cones or an envelope, by a public rule (`sampler_of`)."""
-        return sampler_of(self.body, self.epsilon)
+        """What draws the noise: cones, an envelope or layers, by a public rule (`sampler_of`)."""
+        return sampler_of(self.body, self.epsilon, self.gamma)
 
     @property
     def law(self) -> tuple[bytes, ...]:
         """All that decides the distribution of an answer, for keyed noise."""
-        return (self.query.digest, self.body.digest, str(self.epsilon).encode())
+        steps = () if self.gamma is None else (f"staircase {self.gamma}".encode(),)
+        return (self.query.digest, self.body.digest, str(self.epsilon).encode(), *steps)
 
     def lattice_log_likelihood(self, lattice: ArrayLike) -> FloatArray:
         """-epsilon ||z - f(s)||_K for every state: its log-probability but for one constant.
 
-        Minus infinity exactly where the answer lies outside the state's span.
+        With the norm rounded up, in integers, for a staircase. Minus infinity exactly where the
+        answer lies outside the state's span.
 
         Args:
             lattice: One answer in steps of the lattice; `query.on_lattice` makes it of one in
@@ -179,21 +194,28 @@ class Mechanism:
             raise ArgumentError(
                 f"lattice must have {self.query.dimension} entries, got shape {answer.shape}"
             )
-        norms = self.body.lattice_norms(answer - self.query.points)
+        apart = answer - self.query.points
+        if self.gamma is None:
+            norms = self.body.lattice_norms(apart)
+        else:
+            norms = self.body.lattice_layers(apart, self.gamma)
         return np.multiply(norms, -float(self.epsilon), out=norms)
 
     @cached_property
-    def facets(self) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    def facets(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray] | None:
         """Points as columns, normals and offsets as floats, if those hold every product.
 
-        None when the body is flat or huge: the exact span test and big integers are then
-        needed, and `log_likelihood` has them.
+        The last are the heights that are free in a staircase, none for K-norm noise. None when
+        the body is flat or huge: the exact span test and big integers are then needed, and
+        `log_likelihood` has them.
         """
         body, rank = self.body.body, self.body.rank
         furthest = 2 * self.query.reach + REACH * largest(body.corners)
         if rank < self.query.dimension or rank * largest(body.normals) * furthest >= 2**53:
             return None
-        return self.query.columns, body.normals.astype(np.float64), body.offsets.astype(np.float64)
+        free = np.zeros(0) if self.gamma is None else self.body.free_heights(self.gamma)
+        normals, offsets, free = (a.astype(np.float64) for a in (body.normals, body.offsets, free))
+        return self.query.columns, normals, offsets, free
 
     @cached_property
     def furthest(self) -> int:
@@ -213,7 +235,7 @@ class Mechanism:
 
     @cached_property
     def log_normalizer(self) -> float:
-        """log of the sum of exp(-epsilon ||x||_K) over the lattice of the span."""
+        """log of the sum of exp(-epsilon ||x||_K), or of its staircase, over the span's lattice."""
         return self._moments[0]
 
     @cached_property
@@ -234,8 +256,14 @@ class Mechanism:
         total = sum(body.determinants)
         if total > MAX_SUMMED:
             error = float(body.mean_squared_error(self.epsilon) / body.step**2)
-            return log(total) - rank * log(epsilon), error
-        mass, second = fan_of(body).sums(epsilon)
+            if self.gamma is None:
+                return log(total) - rank * log(epsilon), error
+            # Both laws are uniform on spheres of the norm: only its moments differ.
+            mass, second = (radial_sum(rank + i, self.gamma, epsilon) for i in (0, 2))
+            volume = log(total) - log(factorial(rank))
+            error *= epsilon**2 / ((rank + 1) * (rank + 2)) * second / mass
+            return volume + log(-expm1(-epsilon) * mass), error
+        mass, second = fan_of(body, self.gamma).sums(epsilon)
         return log(mass) - rank * log1p(-exp(-epsilon)), second / mass
 
 

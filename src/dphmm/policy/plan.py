@@ -22,12 +22,13 @@ from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError, expect, expect_one_of
-from dphmm.geometry.exact import Exact, exact
+from dphmm.geometry.exact import Exact, as_delta
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
 from dphmm.noise.mechanism import Mechanism, body_for, lattice_vector
 from dphmm.noise.randomness import encoded
+from dphmm.noise.staircase import as_gamma, best_gamma, largest_loss
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
@@ -47,13 +48,19 @@ class Noise:
     """The sensitivity hull of a repaired policy."""
     body: SensitivityHull
     """The hull, or a body that contains it."""
+    staircase: bool = False
+    gamma: Fraction | None = None
+    """Of the staircase; None for the best at each epsilon."""
 
     def mechanism(self, epsilon: Fraction) -> Mechanism:
         """The noise at one epsilon, made once."""
         # Looked up once: a fraction's hash costs as much as the rest of this.
         made = self._made.get(epsilon)
         if made is None:
-            made = self._made[epsilon] = Mechanism(self.query, self.body, epsilon)
+            gamma = self.gamma
+            if self.staircase and gamma is None:
+                gamma = best_gamma(self.body.rank, epsilon)
+            made = self._made[epsilon] = Mechanism(self.query, self.body, epsilon, gamma)
         return made
 
     @cached_property
@@ -104,7 +111,8 @@ class Protected:
         """What a release costs the worst pair of possible states (Theorem 6.3)."""
         cost = self._costs.get(epsilon)
         if cost is None:
-            cost = self._costs[epsilon] = self.worst_norm * epsilon
+            cost = largest_loss(self.worst_norm, epsilon, self.noise.staircase)
+            self._costs[epsilon] = cost
         return cost
 
     @cached_property
@@ -151,21 +159,22 @@ class Protected:
 
 
 class _Cache:
-    """What a plan has met; not a part of its value, so it is neither compared nor pickled."""
+    """What a plan has met; it travels with a pickled plan, so that workers need not meet it."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        met: Mapping[bytes, Protected] | None = None,
+        noises: Mapping[bytes, Noise] | None = None,
+    ) -> None:
         self.met: LRUCache[bytes, Protected] = LRUCache(REMEMBERED)
         self.noises: LRUCache[bytes, Noise] = LRUCache(REMEMBERED)
         self.latest: Protected | None = None
         self.guard = threading.Lock()
+        self.met.update(met or {})
+        self.noises.update(noises or {})
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"met": dict(self.met), "noises": dict(self.noises)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
-        self.met.update(state["met"])
-        self.noises.update(state["noises"])
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Cache, (dict(self.met), dict(self.noises))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,8 +187,11 @@ class Plan:
     Args:
         policy: The graph of states that must look alike.
         query: What is asked about the state.
-        mechanism: "knorm" (the paper's), "laplace" or "isotropic".
-        shape: "hull", or "enlarged" for a larger body with a smaller error.
+        mechanism: "knorm" (the paper's), "staircase" (nearer answers at the same epsilon; states
+            closer than linked ones may lose as much as those), "laplace" or "isotropic".
+        shape: "hull", "enlarged" for a larger body with a smaller error, or "l1" for Laplace's.
+        gamma: Where the first step of a staircase ends, between 0 and 1; by default
+            `best_gamma` of the body's rank and the price, whatever that is at each release.
         repair: How an exposed state gets its partner: "min_error", "nearest", "min_area",
             "optimal", "optimal_volume", or None for no repair.
         full_rank: Whether repair also adds edges until no answer tells states apart for certain.
@@ -199,6 +211,7 @@ class Plan:
     _: KW_ONLY
     mechanism: str = "knorm"
     shape: str = "hull"
+    gamma: Exact | None = None
     repair: RepairMethod | None = "min_error"
     full_rank: bool = True
     partners: Mapping[int, int] | PolicyGraph | None = None
@@ -219,11 +232,9 @@ class Plan:
         expect(self.full_rank, bool, "full_rank")
         if self.partners is not None and not isinstance(self.partners, (Mapping, PolicyGraph)):
             expect(self.partners, Mapping, "partners")
-        delta = exact(self.delta, "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", as_delta(self.delta))
         object.__setattr__(self, "_body", body_for(self.mechanism, self.shape))
+        object.__setattr__(self, "gamma", as_gamma(self.gamma, self.mechanism))
 
     def replace(self, **changes: Any) -> Plan:
         """The same plan with some fields changed.
@@ -245,7 +256,8 @@ class Plan:
             chosen = self.partners.digest.hex()
         elif self.partners is not None:
             chosen = str(sorted((int(a), int(b)) for a, b in self.partners.items()))
-        facts = (self.mechanism, self.shape, self.repair, self.full_rank, chosen, self.delta)
+        facts = [self.mechanism, self.shape, self.repair, self.full_rank, chosen, self.delta]
+        facts += [] if self.gamma is None else [self.gamma]
         parts = [self.policy.digest, self.query.digest, *(str(fact).encode() for fact in facts)]
         return hashlib.sha256(encoded(tuple(parts))).digest()
 
@@ -297,7 +309,7 @@ class Plan:
                 possible,
                 method=self.repair,
                 full_rank=self.full_rank,
-                body=self._body if self.shape == "hull" else None,
+                body=None if self.shape == "enlarged" else self._body,
                 partners=self.partners,
             )
             if len(added):
@@ -321,7 +333,8 @@ class Plan:
         return noise
 
     def _with_body(self, hull: SensitivityHull) -> Noise:
-        return Noise(self.query, hull, hull if self._body is None else self._body(hull))
+        body = hull if self._body is None else self._body(hull)
+        return Noise(self.query, hull, body, self.mechanism == "staircase", as_gamma(self.gamma))
 
     @cached_property
     def _differences(self) -> Differences:

@@ -8,7 +8,7 @@ so it has a longest length. And no limit is ever passed.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
@@ -16,11 +16,12 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.cost.ledger import Totals
+from dphmm.cost.budget import Budget, Span
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, BudgetError, DphmmError
 from dphmm.release.standing import Standing
 
-__all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal"]
+__all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal", "refusals"]
 
 LONGEST_GAP = 100_000
 """Steps that may pass between two rows; the belief is carried through each of them."""
@@ -46,6 +47,10 @@ class Verdict(IntEnum):
     """The book's answers follow another law, which nobody has adopted."""
 
 
+def _nothing(clock: str, since: int) -> Iterable[Span]:
+    return ()
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """Where a person is in a book, as far as admission needs to know.
@@ -55,6 +60,8 @@ class Place:
         latest: The last slot that was answered or passed; None for somebody new.
         answered: The slots that were answered.
         spent: The sum over everything said about the person, on every line.
+        recent: What was spent from a slot of a clock on, on every line; see `Span`. Asked
+            only where a limit has a window.
         limit: The person's own limit, beside the scenario's.
         opens: No slot before this one may be answered now; None if any may.
         known: Whether the book knows the person at all.
@@ -66,11 +73,35 @@ class Place:
     latest: int | None = None
     answered: Container[int] = ()
     spent: Fraction = Fraction(0)
-    limit: Fraction | None = None
+    recent: Callable[[str, int], Iterable[Span]] = _nothing
+    limit: Limit | None = None
     opens: int | None = None
     known: bool = False
     version: int = 0
     key: object = None
+
+    def both(self, limit: Limit | None, clock: str) -> Limit | None:
+        """A scenario's limit and the person's own, at once, with windows in steps.
+
+        Args:
+            limit: The scenario's.
+            clock: How the scenario cuts time into slots.
+        """
+        if self.limit is None:
+            return limit
+        own = self.limit.in_steps(clock, "budget")
+        return own if limit is None else limit & own
+
+    def budget(self, limit: Limit | None, clock: str, first: int) -> Budget:
+        """What was spent on the person, as far as a limit counts it from a slot on.
+
+        Args:
+            limit: Both limits.
+            clock: How the scenario cuts time into slots.
+            first: The slot.
+        """
+        spans = self.recent(clock, first + 1 - limit.width) if limit and limit.width else ()
+        return Budget(limit, self.spent, spans)
 
 
 def admit(
@@ -78,7 +109,7 @@ def admit(
     times: IntArray,
     prices: Fraction | Sequence[Fraction],
     *,
-    limit: Fraction | None = None,
+    limit: Limit | None = None,
     origin: int | None = None,
     law: bytes = b"",
     clock: str = "",
@@ -89,17 +120,16 @@ def admit(
         place: Where the person is.
         times: The slots of the rows.
         prices: One epsilon for all, or one for each.
-        limit: The scenario's limit on everything said about a person.
+        limit: The scenario's limit on everything said about a person, its windows in steps.
         origin: The slot of step 0, which the first answer comes after; by default the slot
             before the first row.
         law: The law that new answers would follow.
         clock: How time is cut into slots now; under another clock no slot is the same time.
 
-    >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Fraction(2)).tolist()
+    >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Limit.read(2)).tolist()
     [0, 4, 4, 0]
     """
-    limits = [given for given in (limit, place.limit) if given is not None]
-    least = min(limits, default=None)
+    limit = place.both(limit, clock)
     latest = place.latest
     if latest is None:
         latest = origin if origin is not None else int(times.min()) - 1
@@ -112,9 +142,9 @@ def admit(
         return np.full(len(times), Verdict.CHANGED)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
-        if least is None or place.spent + len(times) * prices <= least:
+        if limit is None or _is_cheap(place, times, prices, limit, clock):
             return verdicts
-    totals = Totals([place.spent])
+    budget = place.budget(limit, clock, int(times.min()))
     order = np.argsort(times, kind="stable")
     taken: dict[int, int] = {}
     for row in order.tolist():
@@ -131,11 +161,11 @@ def admit(
             verdict = Verdict.FAR
         elif changed:
             verdict = Verdict.CHANGED
-        elif least is not None and not totals.allow(price, least)[0]:
+        elif limit is not None and budget.opens(time, price) != time:
             verdict = Verdict.OVER
         else:
             latest = time
-            totals.add(0, price)
+            budget.add(time, price)
         verdicts[row] = taken[time] = verdict
     return verdicts
 
@@ -148,17 +178,62 @@ def _is_plain(times: IntArray, latest: int, opens: int) -> bool:
     return bool(near and (times[1:] > times[:-1]).all())
 
 
-def refusal(
-    verdict: int, place: Place, requested: Fraction, limit: Fraction | None = None
-) -> DphmmError:
-    """Why a row gets no answer, as the error that every route raises.
+def _is_cheap(place: Place, times: IntArray, price: Fraction, limit: Limit, clock: str) -> bool:
+    """Whether rows in order of time are all within the limit."""
+    if limit.total is not None and place.spent + len(times) * price > limit.total:
+        return False
+    if not limit.windows:
+        return True
+    budget = place.budget(limit, clock, int(times[0]))
+    for time in times.tolist():
+        budget.add(time, price)
+    return budget.holds
 
-    `requested` is the price of the row and of those that were admitted with it.
+
+def refusals(
+    place: Place,
+    times: IntArray,
+    prices: Fraction | Sequence[Fraction],
+    verdicts: IntArray,
+    *,
+    limit: Limit | None = None,
+    clock: str = "",
+    time_of: Callable[[int], int | str] = int,
+) -> Iterator[tuple[int, DphmmError]]:
+    """Why each row that gets no answer gets none, as the error that every route raises.
+
+    Args:
+        place: Where the person was.
+        times: The slots of the rows, in order of time.
+        prices: One epsilon for all, or one for each.
+        verdicts: What `admit` said.
+        limit: See `admit`.
+        clock: See `admit`.
+        time_of: What a slot is called.
     """
-    if verdict == Verdict.OVER:
-        least = min(given for given in (limit, place.limit) if given is not None)
-        remaining = least - place.spent
-        return BudgetError(spent=place.spent, requested=requested, remaining=remaining)
+    budget = place.budget(place.both(limit, clock), clock, int(times[0]))
+    requested = Fraction(0)
+    full: dict[int, BudgetError] = {}
+    for row, (time, verdict) in enumerate(zip(times.tolist(), verdicts.tolist(), strict=True)):
+        price = prices if isinstance(prices, Fraction) else prices[row]
+        if verdict in (Verdict.NEW, Verdict.OVER):
+            requested += price
+        if verdict == Verdict.NEW:
+            budget.add(time, price)
+        elif verdict == Verdict.OVER:
+            fault = full.get(time) or budget.fault(time, price, time_of)
+            if fault.window is None:
+                # Nothing of it was spent yet: the price of the row and of those before it.
+                left = fault.remaining + budget.spent - place.spent
+                fault = BudgetError(spent=place.spent, requested=requested, remaining=left)
+            full[time] = fault  # the first row of a slot has decided for all of them
+            yield row, fault
+        elif verdict != Verdict.REPEATED:
+            yield row, refusal(verdict)
+
+
+def refusal(verdict: int) -> DphmmError:
+    """Why a row gets no answer that the limit would allow."""
     return ArgumentError(_REASONS[Verdict(verdict)])
 
 

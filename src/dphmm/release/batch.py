@@ -20,14 +20,18 @@ from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.budget import Budgets
+from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.limit import Limit
 from dphmm.cost.statement import release_statement
-from dphmm.errors import ArgumentError, BudgetError, check_name, expect, expect_each
+from dphmm.cost.totals import Totals
+from dphmm.errors import ArgumentError, check_name, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
+from dphmm.release.answers import BatchRelease, Charge
 from dphmm.release.belief_table import SILENT, BeliefTable, read_beliefs, read_times
 from dphmm.release.moment import (
     Line,
@@ -37,7 +41,6 @@ from dphmm.release.moment import (
     person_bytes,
     time_bytes,
 )
-from dphmm.release.said import BatchRelease, Charged
 from dphmm.release.standing import Standing
 
 __all__ = ["Batch"]
@@ -71,7 +74,7 @@ class Batch:
             list with one `Belief` a person.
         time: The slot of the clock at which that is known: one for all, or one for each.
         client: Whose people they are, in a service.
-        limit: The most that may be spent on each; None for no limit.
+        limit: The most that may be spent on each, as for a `Ledger`; None for no limit.
         randomness: See `Stream`.
         law: See `Stream`.
         threads: How many threads to use; by default one for each core.
@@ -96,7 +99,7 @@ class Batch:
         start: Start | IntArray | list[Belief],
         time: int | Sequence[int] | IntArray | None = None,
         client: str = "",
-        limit: Exact | None = None,
+        limit: Exact | Limit | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
         threads: int | None = None,
@@ -112,7 +115,7 @@ class Batch:
         self.plan = plan
         self.query = plan.query
         self.epsilon = as_epsilon(epsilon)
-        self.limit = None if limit is None else as_epsilon(limit, "limit")
+        self.limit = None if limit is None else Limit.read(limit).in_steps()
         self.people = tuple(people)
         self.client = check_client(client)
         self.began = read_times(time, len(people))
@@ -122,8 +125,9 @@ class Batch:
             raise ArgumentError("time must be one for all where the model changes with time")
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
-        self._spent, self._constrained = (Totals([Fraction(0)] * len(people)) for _ in range(2))
-        self._charges: list[tuple[int, Charged]] = []
+        self._constrained = Totals([Fraction(0)] * len(people))
+        self._budgets = Budgets(self.limit, self.times)
+        self._charges: list[tuple[int, Charge]] = []
         self._steps = 0
         self._clock = ""
         self._lock = threading.RLock()
@@ -162,7 +166,9 @@ class Batch:
             **options,
         )
         batch.began = np.array([standing.began for standing in standings], dtype=np.int64)
-        batch._spent = Totals([standing.spent for standing in standings])
+        spent = [standing.spent for standing in standings]
+        recent = [standing.recent for standing in standings]
+        batch._budgets = Budgets(batch.limit, batch.times, spent, recent)
         batch._constrained = Totals([standing.constrained for standing in standings])
         batch._clock = clocks.pop() if clocks else ""
         return batch
@@ -200,7 +206,12 @@ class Batch:
             if step < self._steps:
                 break
             now[charge.people] = True
-        return [self._standing(person, bool(now[person])) for person in wanted]
+        found = [self._standing(person, bool(now[person])) for person in wanted]
+        if not self._budgets.limit.width:
+            return found
+        recent, width = self._budgets.recent(), self._budgets.limit.width
+        pairs = zip(wanted, found, strict=True)
+        return [standing.remember(recent[person], width) for person, standing in pairs]
 
     def _standing(self, person: int, answered: bool) -> Standing:
         return Standing(
@@ -209,7 +220,7 @@ class Batch:
             began=int(self.began[person]),
             time=int(self.times[person]),
             belief=self._table.belief(person),
-            spent=Fraction(self._spent.of(person)),
+            spent=Fraction(self._budgets.spent.of(person)),
             constrained=self._constrained.of(person),
             answered=(self.query.name,) if answered else (),
             clock=self._clock,
@@ -229,7 +240,9 @@ class Batch:
             if (charge.people == person).any()
         ]
         said = sum((entry.epsilon for entry in entries), start=Fraction(0))
-        return Ledger(self.limit, entries, spent=self._spent.of(person) - said)
+        before = self._budgets.spent.of(person) - said
+        recent = [pair for pair in self._budgets.recent()[person] if pair[0] <= offset]
+        return Ledger(self.limit, entries, spent=before, recent=recent)
 
     @one_at_a_time
     def affordable(self, epsilon: Exact | None = None) -> Mask:
@@ -239,9 +252,7 @@ class Batch:
             epsilon: Its price, if not the batch's own.
         """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        if self.limit is None:
-            return np.ones(len(self.people), dtype=bool)
-        return self._spent.allow(price, self.limit)
+        return self._budgets.allow(price)
 
     @one_at_a_time
     def release(
@@ -262,7 +273,7 @@ class Batch:
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
-        charges: list[Charged] = []
+        charges: list[Charge] = []
         for possible, members in self._table.move_sets(model):
             step = self.plan.at(possible)
             speaking = members[answered[members]]
@@ -273,7 +284,7 @@ class Batch:
                 lattice[speaking] = step.known_answer
                 nothing = Fraction(0)
                 said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charged(speaking, nothing, nothing, said_of))
+                charges.append(Charge(speaking, nothing, nothing, said_of))
                 continue
             said = self._draw(step.mechanism(price), step, states, speaking, times)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
@@ -281,16 +292,17 @@ class Batch:
             if len(speaking):
                 cost = step.constrained(price)
                 said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charged(speaking, price, cost, said_of))
+                charges.append(Charge(speaking, price, cost, said_of))
             if step.mechanism(price) not in noises:
                 noises.append(step.mechanism(price))
             noise_of[speaking] = noises.index(step.mechanism(price))
         estimate = self._table.move(model, noises, noise_of, lattice)
         self.times = times
         self._steps += 1
+        self._budgets.move()
         for charge in charges:
             self._charges.append((self._steps, charge))
-            self._spent.add(charge.people, charge.epsilon)
+            self._budgets.charge(charge.people, charge.epsilon)
             self._constrained.add(charge.people, charge.constrained)
         rows = np.flatnonzero(answered)
         return BatchRelease(
@@ -313,6 +325,7 @@ class Batch:
         self._table.move(model, [], np.full(len(self.people), SILENT), nothing)
         self.times = self.times + 1
         self._steps += 1
+        self._budgets.move()
 
     def __repr__(self) -> str:
         return f"Batch({len(self.people)} people, {self._steps} steps)"
@@ -328,11 +341,9 @@ class Batch:
         known = (states >= 0) & (states < self.query.n_states)
         if not known[answered].all():
             raise ArgumentError(f"true_states must be among the {self.query.n_states} states")
-        if not self.affordable(price)[answered].all():
-            first = int(np.flatnonzero(answered & ~self.affordable(price))[0])
-            spent = Fraction(self._spent.of(first))
-            remaining = (self.limit or Fraction(0)) - spent
-            raise BudgetError(spent=spent, requested=price, remaining=remaining)
+        over = np.flatnonzero(answered & ~self.affordable(price))
+        if len(over):
+            raise self._budgets.of(int(over[0])).fault(int(self.times[over[0]]) + 1, price)
         return answered
 
     def _draw(

@@ -210,11 +210,11 @@ def _moved(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A block of beliefs after one step and one answer each, their least weights and means."""
     states, people = before.shape
-    normals, scale = np.zeros((0, lattice.shape[1])), np.zeros(0)
+    normals, offsets, free = np.zeros((0, lattice.shape[1])), np.zeros(0), np.zeros(0)
     epsilon, columns = 0.0, np.zeros((lattice.shape[1], states))
     if noise is not None and noise.facets is not None:
-        columns, normals, offsets = noise.facets
-        scale, epsilon = 1.0 / offsets, float(noise.epsilon)
+        columns, normals, offsets, free = noise.facets
+        epsilon = float(noise.epsilon)
     incoming = model.incoming
     after, logs = np.empty((2, states, people))
     kernels.batch.weigh(
@@ -225,7 +225,8 @@ def _moved(
         before,
         normals @ columns,
         normals @ lattice.T.astype(np.float64),
-        scale,
+        offsets,
+        free,
         epsilon,
         after,
         logs,

@@ -23,9 +23,10 @@ from dphmm.release.answers import Answers
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
+from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
 
-__all__ = ["Work", "draw"]
+__all__ = ["Work", "draw", "follow"]
 
 FEWEST_PEOPLE = 16
 FEWEST_ROWS = 64
@@ -88,8 +89,21 @@ def draw(works: Sequence[Work], source: Randomness) -> list[Answers]:
             _draw_alone(work, source)
         for group in groups:
             _draw_together(terms, group, source)
+        if terms.limit is not None and terms.limit.width:
+            for work in some:
+                _remember(work, terms.limit.width)
         tables.append(table)
     return tables
+
+
+def _remember(work: Work, width: int) -> None:
+    """Let a standing hold what the limit's windows will count, for books without answers."""
+    assert work.standing is not None
+    assert work.answers is not None
+    said = [(record.time, record.epsilon) for record in work.unsaid]
+    prices = work.answers.epsilons[slice(*work.span)]
+    new = [(t, price) for t, price in zip(work.times.tolist(), prices, strict=True) if price]
+    work.standing = work.standing.remember([*work.before.recent, *said, *new], width)
 
 
 def _grouped(terms: Terms, works: list[Work]) -> tuple[list[Work], list[list[Work]]]:
@@ -118,12 +132,17 @@ def _grouped(terms: Terms, works: list[Work]) -> tuple[list[Work], list[list[Wor
     return alone, worthwhile
 
 
+def follow(stream: Stream, records: Sequence[Record]) -> None:
+    """Lead a stream through what a book holds, each answer at its slot."""
+    for record in records:
+        stream.skip(record.time - stream.time - 1)
+        stream.repeat(record.lattice, record.epsilon)
+
+
 def _draw_alone(work: Work, source: Randomness) -> None:
     """One person's answers, by a stream that is taken up where it stands."""
     stream = work.terms.stream(work.before, randomness=source)
-    for record in work.unsaid:
-        stream.skip(record.time - stream.time - 1)
-        stream.repeat(record.lattice, record.epsilon)
+    follow(stream, work.unsaid)
     assert work.answers is not None
     rows = zip(range(*work.span), work.times.tolist(), work.states.tolist(), strict=True)
     for place, (row, time, state) in enumerate(rows):

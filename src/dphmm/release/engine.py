@@ -19,7 +19,7 @@ import numpy as np
 from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, check_name
 from dphmm.noise.randomness import Randomness, SecureRandomness
-from dphmm.release.admission import Place, Verdict, admit, refusal
+from dphmm.release.admission import Place, Verdict, admit, refusals
 from dphmm.release.answers import Answers
 from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
@@ -191,8 +191,11 @@ def _answer(
         part.work = _admit(asks[part.number], answered[part.number], part)
     works = [part.work for part in parts if part.work is not None]
     for work in works:
-        if work.place.standing is not None:
-            work.unsaid = book.unsaid(work.line, work.place.standing.time)
+        standing, latest = work.place.standing, work.place.latest
+        if standing is not None and latest is not None:
+            # Only what the place knows of: of anything newer the commit will say that it moved.
+            later = book.unsaid(work.line, standing.time)
+            work.unsaid = [record for record in later if record.time <= latest]
     drawn = draw(works, source)
     if works:
         if any(work.place.key is None for work in works):
@@ -217,25 +220,18 @@ def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
     prices: Fraction | list[Fraction] = terms.epsilon
     if ask.prices is not None:
         prices = [ask.prices[row] for row in rows]
+    times, limit = ask.times[rows], terms.limit
     verdicts = admit(
-        place,
-        ask.times[rows],
-        prices,
-        limit=terms.limit,
-        origin=terms.origin,
-        law=terms.law,
-        clock=terms.clock,
+        place, times, prices, limit=limit, origin=terms.origin, law=terms.law, clock=terms.clock
     )
     answered.verdicts[rows] = verdicts
     kept = rows
     if verdicts.any():
         part.repeats = bool((verdicts == Verdict.REPEATED).any())
-        requested = Fraction(0)
-        for row, verdict in zip(rows.tolist(), verdicts.tolist(), strict=True):
-            price = terms.epsilon if ask.prices is None else ask.prices[row]
-            requested += price if verdict in (Verdict.NEW, Verdict.OVER) else 0
-            if verdict > Verdict.REPEATED:
-                answered.faults[row] = refusal(verdict, place, requested, terms.limit)
+        for row, fault in refusals(
+            place, times, prices, verdicts, limit=limit, clock=terms.clock, time_of=terms.time_of
+        ):
+            answered.faults[int(rows[row])] = fault
         kept = rows[verdicts == Verdict.NEW]
     if not len(kept):
         return None

@@ -18,7 +18,7 @@ from dphmm.geometry.exact import whole
 from dphmm.noise.randomness import Randomness, encoded
 from dphmm.policy.plan import Plan
 
-__all__ = ["Line", "Moment", "law_of", "moment_bytes"]
+__all__ = ["Line", "law_of", "moment_bytes"]
 
 LAW = b"dphmm law 1"
 
@@ -28,15 +28,6 @@ class Line(NamedTuple):
 
     client: str
     person: str
-    query: str
-
-
-class Moment(NamedTuple):
-    """What is answered once: one question about one person at one slot of the clock."""
-
-    client: str
-    person: str
-    time: int
     query: str
 
 

@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.charges import Charge
@@ -21,8 +21,6 @@ from dphmm.policy.plan import Protected
 from dphmm.release.moment import Line
 
 __all__ = [
-    "BatchRelease",
-    "Charged",
     "Record",
     "Release",
     "Said",
@@ -59,48 +57,6 @@ class Release:
             f"time {self.time}: <b>{answer}</b> (estimate {estimate}), epsilon "
             f"{as_text(self.epsilon)}<br>{escape(self.statement)}"
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Charged:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
-
-
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
-
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
-
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charged, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,14 +130,14 @@ def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> 
     charges: list[list[Charge]] = [[] for _ in range(steps)]
     possible: list[Mask | None] = [None] * steps
     # Equal steps share one charge, so that what depends on it is computed once.
-    made: dict[tuple[bytes, SensitivityHull, Fraction], Charge] = {}
+    made: dict[tuple[bytes, SensitivityHull, Fraction, Fraction | None], Charge] = {}
     for one in said:
         place, step = one.time - time - 1, one.step
         if step.is_lone:
             continue
-        name = (step.query.digest, step.body, one.epsilon)
+        name = (step.query.digest, step.body, one.epsilon, step.mechanism(one.epsilon).gamma)
         if name not in made:
-            made[name] = Charge(step.query, step.body, one.epsilon)
+            made[name] = Charge(step.query, *name[1:])
         charges[place].append(made[name])
         if possible[place] is None:
             possible[place] = step.possible

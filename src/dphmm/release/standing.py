@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
 
@@ -21,7 +22,9 @@ from dphmm.release.moment import Line
 
 __all__ = ["Standing"]
 
-MAGIC = b"dphmm standing 1\n"
+MAGIC = b"dphmm standing 2\n"
+OLDER = b"dphmm standing 1\n"
+"""What was written before limits had windows is read, too."""
 CHECKSUM = 16
 _HEAD = struct.Struct("<I")
 
@@ -40,6 +43,8 @@ class Standing:
         constrained: The same for the worst pair of possible states (Theorem 6.3).
         answered: The names of the questions that were answered at `time`.
         clock: How time was cut into slots; the same slot of another clock is another time.
+        recent: The priced slots that a limit's window may still hold, in order; together they
+            are all that was spent, so the first stands for what came before it, too.
     """
 
     line: Line
@@ -51,6 +56,30 @@ class Standing:
     constrained: Fraction | float = Fraction(0)
     answered: tuple[str, ...] = ()
     clock: str = ""
+    recent: tuple[tuple[int, Fraction], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.spent and not self.recent:
+            # Nobody has kept when it was: at the latest slot it counts longest.
+            object.__setattr__(self, "recent", ((self.time, self.spent),))
+
+    def remember(self, pairs: Iterable[tuple[int, Fraction]], width: int) -> Standing:
+        """The same standing, with what windows of a width may hold at the next slot.
+
+        Args:
+            pairs: Slots and prices, of which none is missing that such a window may hold.
+            width: The steps of the widest window; 0 if there is none.
+        """
+        if not width:
+            return self
+        kept: dict[int, Fraction] = {}
+        last = self.time + 1 - width
+        for slot, price in pairs:
+            if slot > last and price:
+                kept[slot] = kept.get(slot, Fraction(0)) + price
+        before = self.spent - sum(kept.values(), start=Fraction(0))
+        first = ((last, before),) if before else ()
+        return replace(self, recent=(*first, *sorted(kept.items())))
 
     def __repr__(self) -> str:
         return f"Standing({self.line.person!r}, time={self.time}, {float(self.spent):g} spent)"
@@ -67,6 +96,7 @@ class Standing:
             "constrained": str(self.constrained),
             "answered": list(self.answered),
             "clock": self.clock,
+            "recent": _runs(self.recent),
             "states": len(possible),
             "wide": wide is not None,
         }
@@ -87,7 +117,7 @@ class Standing:
         """
         expect(data, bytes, "data")
         content, check = data[:-CHECKSUM], data[-CHECKSUM:]
-        if not content.startswith(MAGIC):
+        if not content.startswith((MAGIC, OLDER)):
             raise DataError("standing must be one that this version of dphmm wrote, got another")
         if hashlib.blake2b(content, digest_size=CHECKSUM).digest() != check:
             raise DataError("standing must be as it was written, got damaged bytes")
@@ -116,4 +146,27 @@ class Standing:
             constrained=inf if cost == "inf" else Fraction(cost),
             answered=tuple(facts["answered"]),
             clock=facts["clock"],
+            recent=_pairs(facts.get("recent", ())),
         )
+
+
+def _runs(pairs: Sequence[tuple[int, Fraction]]) -> list[tuple[int, int, int, str]]:
+    """Slots and prices as few runs: first slot, distance to the next, how many, the price."""
+    runs: list[tuple[int, int, int, str]] = []
+    for slot, price in pairs:
+        text = str(price)
+        if runs and runs[-1][3] == text:
+            first, step, count, _ = runs[-1]
+            if count == 1 or slot == first + step * count:
+                runs[-1] = (first, slot - first if count == 1 else step, count + 1, text)
+                continue
+        runs.append((slot, 0, 1, text))
+    return runs
+
+
+def _pairs(runs: Sequence[tuple[int, int, int, str]]) -> tuple[tuple[int, Fraction], ...]:
+    pairs: list[tuple[int, Fraction]] = []
+    for first, step, count, text in runs:
+        price = Fraction(text)
+        pairs += ((first + step * number, price) for number in range(count))
+    return tuple(pairs)

@@ -36,6 +36,7 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         posterior=posterior,
         adaptive=True if stream.plan.delta else None,
         before=stream.standing.spent - sum((one.epsilon for one in said), start=Fraction(0)),
+        limit=stream.ledger.limit,
     )
     around = stream._around
     hours = None if around.hour_of is None else [around.hour_of(time + t + 1) for t in steps]

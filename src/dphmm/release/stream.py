@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike
 from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Entry, Ledger, Totals
+from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.statement import PrivacyStatement, release_statement
+from dphmm.cost.totals import Totals
 from dphmm.cost.whereabouts import Surroundings
 from dphmm.errors import ArgumentError, DphmmError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
@@ -109,6 +110,7 @@ class Stream:
         self._totalled = 0
         """How many of `said` are in the totals: they are added when somebody asks."""
         self._answered: tuple[str, ...] = ()
+        self._recent: tuple[tuple[int, Fraction], ...] = ()
         self._clock = ""
         self._also: dict[str, Plan] = {}
         self._lock = threading.RLock()
@@ -118,7 +120,7 @@ class Stream:
         """Where states are, and the hours of slots; a scenario's."""
 
     @classmethod
-    def resume(cls, standing: Standing, model: Chain, plan: Plan, **options: Any) -> Stream:
+    def resume(cls, standing: Standing, model: Chain, plan: Plan, **options: Any) -> Self:
         """A stream that goes on where another stood.
 
         Args:
@@ -142,7 +144,7 @@ class Stream:
         stream._said_from = standing.time, standing.belief
         stream._totals = Totals([standing.spent, standing.constrained])
         stream._answered = standing.answered
-        stream._clock = standing.clock
+        stream._recent, stream._clock = standing.recent, standing.clock
         return stream
 
     @property
@@ -161,25 +163,23 @@ class Stream:
     def standing(self) -> Standing:
         """Where the stream stands, to be resumed later or elsewhere."""
         with self._lock:
-            return self._standing(self.time, self.posterior, self._answered)
-
-    def _standing(self, time: int, belief: Belief, answered: tuple[str, ...]) -> Standing:
-        for said in self.said[self._totalled :]:
-            self._totals.add(0, said.epsilon)
-            self._totals.add(1, said.step.constrained(said.epsilon))
-        self._totalled = len(self.said)
-        totals = self._totals
-        return Standing(
-            line=self.line,
-            law=self.law,
-            began=self.began,
-            time=time,
-            belief=belief,
-            spent=Fraction(totals.of(0)),
-            constrained=totals.of(1),
-            answered=answered,
-            clock=self._clock,
-        )
+            for one in self.said[self._totalled :]:
+                self._totals.add(0, one.epsilon)
+                self._totals.add(1, one.step.constrained(one.epsilon))
+            self._totalled = len(self.said)
+            standing = Standing(
+                line=self.line,
+                law=self.law,
+                began=self.began,
+                time=self.time,
+                belief=self.posterior,
+                spent=Fraction(self._totals.of(0)),
+                constrained=self._totals.of(1),
+                answered=self._answered,
+                clock=self._clock,
+            )
+            said = ((one.time, one.epsilon) for one in self.said)
+            return standing.remember([*self._recent, *said], self.ledger.width)
 
     @property
     def possible(self) -> Mask:
@@ -313,7 +313,7 @@ class Stream:
             raise ArgumentError(f"query must be new at time {time}, got one already answered")
         price = step.price(price)
         if price:
-            self.ledger.check(price)
+            self.ledger.check(price, time)
         context: tuple[bytes, ...] = ()
         if self._randomness.keyed:
             moment = moment_bytes(self.client, self.person, time, name)

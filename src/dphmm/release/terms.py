@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import Limit
 from dphmm.noise.randomness import Randomness
 from dphmm.policy.plan import Plan
 from dphmm.release.batch import Batch
@@ -28,20 +29,22 @@ class Terms:
         plan: Who must look like whom, what is asked, which noise answers.
         start: What is known before the first step.
         epsilon: The price of a release.
-        limit: The most that may be spent on a person in all; None for no limit.
+        limit: The most that may be spent on a person, its windows in steps; None for no limit.
         origin: The slot at which the start is known; None for the slot before the first row.
         clock: How time is cut into steps, as a text for the law.
         threads: How many threads move a batch; by default one for each core.
+        time_of: What a slot is called in messages.
     """
 
     model: Chain
     plan: Plan
     start: Belief
     epsilon: Fraction
-    limit: Fraction | None = None
+    limit: Limit | None = None
     origin: int | None = None
     clock: str = ""
     threads: int | None = None
+    time_of: Callable[[int], int | str] = int
 
     @property
     def query(self) -> str:
@@ -59,13 +62,7 @@ class Terms:
         line = Line(client, person, self.query)
         return Standing(line, self.law, began, began, self.start, clock=self.clock)
 
-    def stream(
-        self,
-        standing: Standing,
-        *,
-        ledger: Ledger | None = None,
-        randomness: Randomness | None = None,
-    ) -> Stream:
+    def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
         """One person's stream from where they stand."""
         return Stream.resume(
             standing,
@@ -73,7 +70,6 @@ class Terms:
             self.plan,
             epsilon=self.epsilon,
             start=self.start,
-            ledger=ledger,
             randomness=randomness,
             law=self.law,
         )

@@ -11,6 +11,7 @@ import numpy as np
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.cost import PrivacyStatement
+from dphmm.cost.ledger import Entry, Ledger
 from dphmm.scenario.released import Track
 
 __all__ = ["TrackFacts", "mean_distance"]
@@ -69,6 +70,13 @@ class TrackFacts:
     def statement(self) -> PrivacyStatement:
         """What the releases cost, with the odds that they really moved."""
         return self.track.stream.statement()
+
+    @property
+    def left(self) -> Fraction | float:
+        """What may still be spent, in all and in the windows of the latest answer."""
+        stream = self.track.stream
+        entries = [Entry(said.time, said.query.name, said.epsilon) for said in stream.said]
+        return Ledger(stream.ledger.limit, entries).remaining
 
     @property
     def worst_step(self) -> Fraction | float:

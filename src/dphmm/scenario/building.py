@@ -94,6 +94,6 @@ def build_surroundings(scenario: Scenario) -> Surroundings:
     return Surroundings(
         scenario.states.values(columns) if columns else None,
         "m" if scenario.states.plane is not None else "",
-        clock.hour_of if clock.has_dates else None,
+        clock.hour_of if isinstance(clock.step, str) else None,
         "" if clock.zone else "UTC",
     )

@@ -10,9 +10,11 @@ from math import sqrt
 
 import numpy as np
 
-from dphmm.cost.statement import conditions
+from dphmm.cost.history import History
+from dphmm.cost.statement import NEARER, PrivacyStatement, conditions, privacy_statement
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
+from dphmm.noise.bound import least_error
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.scenario.scenario import Scenario
@@ -24,6 +26,7 @@ __all__ = [
     "check_steps",
     "covered",
     "guarantee",
+    "planned_costs",
     "possible_steps",
 ]
 
@@ -49,6 +52,8 @@ class Step:
     """The degrees of protection, the smallest and the largest over the possible states."""
     error: float
     """The root of the mean squared error of an answer."""
+    least_error: float
+    """The same of the best mechanism for this hull, or less (see `dphmm.least_error`)."""
     constrained_epsilon: Fraction | float
     """The epsilon of the worst pair of possible states (Theorem 6.3)."""
     lasts: bool
@@ -67,11 +72,14 @@ class Check:
         scenario: Its name.
         guarantee: What every release promises, in a sentence.
         steps: What each step protects; the last may stand for all that follow.
+        costs: What an answer at each of the steps asked for would cost, for every path and by
+            the model's own moves; None with delta, where it depends on the answers.
     """
 
     scenario: str
     guarantee: str
     steps: tuple[Step, ...]
+    costs: PrivacyStatement | None = None
 
     @property
     def exposed(self) -> tuple[str, ...]:
@@ -95,17 +103,39 @@ class Check:
         cells = "".join(
             f"<tr><td>{s.time}<td>{s.possible}<td>{len(s.exposed_before)}<td>{len(s.added)}"
             f"<td>{s.least_protection} to {s.most_protection}<td>{s.error:.4g}"
+            f"<td>{s.least_error:.4g}"
             for s in self.steps
         )
-        head = "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
-        return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>"
+        head = (
+            "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
+            "<th>least error"
+        )
+        costs = "" if self.costs is None else self.costs._repr_html_()
+        return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>{costs}"
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
     """See `Scenario.check`."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
-    return Check(scenario.name, guarantee(scenario), tuple(check_steps(scenario, steps)))
+    found = tuple(check_steps(scenario, steps))
+    return Check(scenario.name, guarantee(scenario), found, planned_costs(scenario, steps))
+
+
+def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
+    """What an answer at every one of so many steps would cost; see `Check`."""
+    if scenario.settings.delta:
+        return None
+    met = [scenario.plan.at(possible) for _, possible, _ in possible_steps(scenario, steps)]
+    met += [met[-1]] * (steps - len(met))
+    history = History.of(
+        scenario.query,
+        scenario.model,
+        [None if step.is_lone else step.body for step in met],
+        scenario.settings.epsilon,
+        start=scenario.start,
+    )
+    return privacy_statement(history, width=max(1, steps // 2))
 
 
 def possible_steps(
@@ -162,7 +192,8 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             least_protection=int(degrees.min()),
             most_protection=int(degrees.max()),
             error=_error(step, scenario),
-            constrained_epsilon=step.worst_norm * scenario.settings.epsilon,
+            least_error=least_error(step.hull, scenario.settings.epsilon),
+            constrained_epsilon=step.constrained(scenario.settings.epsilon),
             lasts=lasts,
             own_possible=None if beside is None else int(own.sum()),
             own_error=None if beside is None else _error(beside, scenario),
@@ -173,10 +204,11 @@ def guarantee(scenario: Scenario) -> str:
     """What every release promises, in a sentence."""
     price = as_text(scenario.settings.epsilon)
     limit = scenario.settings.limit
-    budget = "no limit on the sum" if limit is None else f"at most {as_text(limit)} a person in all"
+    budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
+    besides = f" {NEARER}" if scenario.settings.mechanism == "staircase" else ""
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){covered(scenario)}; {budget}."
+        f"exp({price}){covered(scenario)}; {budget}.{besides}"
     )
 
 

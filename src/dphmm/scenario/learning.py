@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from dphmm._types import IntArray
-from dphmm.chain.anywhere import Zeros
+from dphmm.chain.anywhere import Share, Zeros, chosen_anywhere, held_out_anywhere
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
@@ -130,12 +130,25 @@ def learn_public(
     support: sparse.csr_array | None = None,
     slots: int = 1,
     zeros: Zeros = "guesses",
-    anywhere: float | None = None,
+    anywhere: Share = None,
 ) -> LearnedModel:
-    """The chain of raw counts; whoever uses it treats the counts, zeros included, as public."""
-    counts = _counts(people, n_states, slots)
+    """The chain of raw counts; whoever uses it treats the counts, zeros included, as public.
+
+    With `anywhere` "held-out" the probability of going anywhere is chosen from the same raw moves.
+    """
+    everybody = list(people)
+    counts = _counts(everybody, n_states, slots)
+
+    def held_out() -> float:
+        turns = []
+        for turn in range(slots):
+            parts = [one.at(np.flatnonzero(one.slots % slots == turn)) for one in everybody]
+            turns.append([(part.sources, part.targets) for part in parts])
+        return held_out_anywhere(turns, n_states, smoothing, support)
+
+    share = chosen_anywhere(zeros, anywhere, held_out)
     return from_public_counts(
-        counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
+        counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=share
     )
 
 
@@ -178,7 +191,7 @@ def learn_private(
     Laplace noise of scale max_moves/epsilon: the one-dimensional K-norm noise with
     K = [-max_moves, max_moves]. What follows (negative counts become zero, `prior` is added
     to each count, rows are normalised) looks at nothing else. Nor does the probability of going
-    anywhere: choose another than the default without looking at the data.
+    anywhere: choose another than the default without looking at the data ("held-out" is refused).
     """
     bounds = Bounds(support, max_moves)
     if bounds.n_states != n_states:

@@ -16,8 +16,9 @@ from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
-from dphmm.release.admission import Verdict, refusal
+from dphmm.release.admission import Place, Verdict, refusal
 from dphmm.release.book import Book, check_key
+from dphmm.release.drawing import follow
 from dphmm.release.engine import Answered, Ask
 from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
@@ -172,7 +173,7 @@ def begin_stream(
         time=settings.clock.first_slot if time is None else time,
         person=person,
         client=client,
-        ledger=Ledger(settings.limit) if ledger is None else ledger,
+        ledger=Ledger(scenario.terms.limit) if ledger is None else ledger,
         randomness=randomness,
         law=scenario.terms.law,
     )
@@ -195,7 +196,7 @@ def open_stream(
     (place,) = book.places([line])
     standing = place.standing
     if standing is not None and standing.law != terms.law:
-        raise refusal(Verdict.CHANGED, place, terms.epsilon)
+        raise refusal(Verdict.CHANGED)
     said: Sequence[Record] = ()
     if standing is None:
         began = terms.origin if time is None else time
@@ -222,16 +223,11 @@ def open_stream(
         randomness=randomness,
         law=terms.law,
     )
-    assert isinstance(stream, _BookStream)
-    for record in said:
-        stream.skip(record.time - stream.time - 1)
-        stream.repeat(record.lattice, record.epsilon)
+    follow(stream, said)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))
-    limits = [limit for limit in (terms.limit, place.limit) if limit is not None]
-    stream.ledger = Ledger(min(limits, default=None), spent=place.spent)
+    stream._bind(book, terms, place)
     stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
-    stream._bind(book, terms)
     return stream
 
 
@@ -241,8 +237,13 @@ class _BookStream(Stream):
     It only follows them: what somebody else has answered meanwhile is followed too.
     """
 
-    def _bind(self, book: Book, terms: Terms) -> None:
+    def _bind(self, book: Book, terms: Terms, place: Place) -> None:
         self._book, self._terms = book, terms
+        limit = place.both(terms.limit, terms.clock)
+        since = self.time + 1 - (limit.width if limit else 0)
+        recent = place.recent(terms.clock, since) if limit and limit.width else ()
+        pairs = [(last, price) for _, last, price in recent]
+        self.ledger = Ledger(limit, spent=place.spent, recent=pairs)
 
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """See `Stream.release`; the answer is in the book before it comes back."""

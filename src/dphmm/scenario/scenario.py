@@ -15,11 +15,13 @@ from numpy.typing import ArrayLike
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, ScenarioError, expect
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.query import QUERY_NAME, Query
 from dphmm.geometry.states import state_number
 from dphmm.noise.randomness import Randomness
+from dphmm.noise.staircase import as_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
@@ -51,7 +53,7 @@ class Scenario:
         model: How states follow each other.
         policy: Which states must look alike: a `PolicyGraph`, or a `Policy` of rules.
         epsilon: The price of a release.
-        limit: The most that may be spent on a person in all; None for no limit.
+        limit: The most that may be spent on a person: 100 in all, "24 per 1 day", see `Limit`.
         start: What is known before the first step: a label, "uniform", "stationary", or the
             probability of each label.
         name: What the scenario is called.
@@ -61,6 +63,7 @@ class Scenario:
             never given.
         mechanism: See `Plan`.
         shape: See `Plan`.
+        gamma: See `Plan`.
         repair: See `Plan`.
         full_rank: See `Plan`.
         delta: See `Plan`.
@@ -84,7 +87,7 @@ class Scenario:
         policy: PolicyGraph | Policy,
         *,
         epsilon: Exact,
-        limit: Exact | None = None,
+        limit: Exact | Limit | None = None,
         start: str | int | Mapping[str, float] = "uniform",
         name: str = "scenario",
         columns: Sequence[str] = (),
@@ -92,6 +95,7 @@ class Scenario:
         query: str = QUERY_NAME,
         mechanism: str = "knorm",
         shape: str = "hull",
+        gamma: Exact | None = None,
         repair: str | None = "min_error",
         full_rank: bool = True,
         delta: Exact = 0,
@@ -125,6 +129,7 @@ class Scenario:
             policy=policy,
             mechanism=mechanism,
             shape=shape,
+            gamma=as_gamma(gamma, mechanism),
             repair=repair,
             full_rank=full_rank,
             delta=delta,
@@ -223,12 +228,11 @@ class Scenario:
         return f"Scenario({name!r}, {len(self.states)} states, epsilon {price})"
 
     def _repr_html_(self) -> str:
-        limit = self.settings.limit
         facts = {
             "policy": self.policy,
             "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
             "epsilon": as_text(self.settings.epsilon),
-            "limit": "none" if limit is None else as_text(limit),
+            "limit": self.settings.limit or "none",
             "model": f"{self.model}: {self.source}",
         }
         rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
@@ -269,7 +273,7 @@ class Scenario:
     @cached_property
     def plan(self) -> Plan:
         """What protects each possible set; shared by every stream of the scenario."""
-        chosen = ("mechanism", "shape", "repair", "full_rank", "delta")
+        chosen = ("mechanism", "shape", "gamma", "repair", "full_rank", "delta")
         settings: Any = {name: getattr(self.settings, name) for name in chosen}
         return Plan(self.policy, self.query, **settings)
 
@@ -295,9 +299,10 @@ class Scenario:
             plan=self.plan,
             start=self.start,
             epsilon=settings.epsilon,
-            limit=settings.limit,
+            limit=settings.limit and settings.limit.in_steps(settings.clock.law),
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            time_of=settings.clock.time_of,
         )
 
     @property

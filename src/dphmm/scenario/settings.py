@@ -15,9 +15,12 @@ from typing import Any, TypeAlias
 
 import tomlkit
 
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
-from dphmm.geometry.exact import as_epsilon, as_text, exact
+from dphmm.geometry.exact import as_delta, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
+from dphmm.noise.mechanism import MECHANISMS, SHAPES
+from dphmm.noise.staircase import as_gamma
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, read_text
 
@@ -65,7 +68,7 @@ class Settings:
     epsilon: Fraction
     states: str = "states.csv"
     model: str = "model.npz"
-    limit: Fraction | None = None
+    limit: Limit | None = None
     start: str | Mapping[str, float] = "uniform"
     """A label, "uniform", "stationary", or the probability of each label."""
     columns: tuple[str, ...] = ()
@@ -75,6 +78,7 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     mechanism: str = "knorm"
     shape: str = "hull"
+    gamma: Fraction | None = None
     repair: str | None = "min_error"
     full_rank: bool = True
     delta: Fraction = Fraction(0)
@@ -92,11 +96,10 @@ class Settings:
         object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
         if self.limit is not None:
-            object.__setattr__(self, "limit", as_epsilon(self.limit, "limit"))
-        delta = exact(self.delta, "delta")
-        if not 0 <= delta < 1:
-            raise ArgumentError(f"delta must be at least 0 and below 1, got {self.delta!r}")
-        object.__setattr__(self, "delta", delta)
+            object.__setattr__(self, "limit", Limit.read(self.limit))
+            self.limit.in_steps(self.clock.law)
+        object.__setattr__(self, "gamma", as_gamma(self.gamma, self.mechanism))
+        object.__setattr__(self, "delta", as_delta(self.delta))
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
@@ -116,10 +119,12 @@ class Settings:
             file[name] = getattr(self, name)
         file["epsilon"] = as_text(self.epsilon)
         if self.limit is not None:
-            file["limit"] = as_text(self.limit)
+            file["limit"] = str(self.limit)
         if isinstance(self.start, str):
             file["start"] = self.start
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
+        if self.gamma is not None:
+            file["gamma"] = as_text(self.gamma)
         file |= {"full_rank": self.full_rank, "delta": as_text(self.delta)}
         query: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
         if self.query != QUERY_NAME:
@@ -138,7 +143,7 @@ class Settings:
 
 _KEYS = {
     "": (
-        *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape"),
+        *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape", "gamma"),
         *("repair", "full_rank", "delta", "query", "policy", "time"),
     ),
     "query": ("name", "columns", "step"),
@@ -161,12 +166,14 @@ class _Reader:
         columns = self._get("query", "columns", list, [])
         if not all(isinstance(column, str) for column in columns):
             raise self._wrong("query", "columns", "must be a list of names")
+        clock = self._clock(self._section("time"))
+        mechanism = self._choice("mechanism", MECHANISMS, "knorm")
         return Settings(
             name=self._get("", "name", str, stem),
             epsilon=self._number("", "epsilon", as_epsilon),
             states=self._get("", "states", str, "states.csv"),
             model=self._get("", "model", str, "model.npz"),
-            limit=self._number("", "limit", as_epsilon, None),
+            limit=self._number("", "limit", partial(_limit, clock=clock), None),
             start=self._start(),
             columns=tuple(columns),
             step=self._number("query", "step", partial(as_epsilon, argument="step"), Fraction(1)),
@@ -178,12 +185,13 @@ class _Reader:
                 one_step=self._get("policy", "one_step", bool, False),
                 edges=self._get("policy", "edges", str, None),
             ),
-            mechanism=self._choice("mechanism", ("knorm", "laplace", "isotropic"), "knorm"),
-            shape=self._choice("shape", ("hull", "enlarged"), "hull"),
+            mechanism=mechanism,
+            shape=self._choice("shape", SHAPES, "hull"),
+            gamma=self._number("", "gamma", partial(as_gamma, mechanism=mechanism), None),
             repair=self._repair(),
             full_rank=self._get("", "full_rank", bool, True),
-            delta=self._number("", "delta", _delta, Fraction(0)),
-            clock=self._clock(self._section("time")),
+            delta=self._number("", "delta", as_delta, Fraction(0)),
+            clock=clock,
         )
 
     def _clock(self, section: dict[str, Any]) -> Clock:
@@ -287,11 +295,10 @@ def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:
         expect(getattr(given, name), kind, name)
 
 
-def _delta(value: Number) -> Fraction:
-    delta = exact(value)
-    if not 0 <= delta < 1:
-        raise ArgumentError(f"delta must be at least 0 and below 1, got {value!r}")
-    return delta
+def _limit(value: Number, clock: Clock) -> Limit:
+    limit = Limit.read(value)
+    limit.in_steps(clock.law)
+    return limit
 
 
 def _is_moderate(value: Number) -> bool:

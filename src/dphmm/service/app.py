@@ -200,9 +200,7 @@ def _route(
 
 
 def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
-    def problem(
-        status: int, text: str, retry_after: int | None = None, **more: str | list[str]
-    ) -> Response:
+    def problem(status: int, text: str, retry_after: int | None = None, **more: Any) -> Response:
         headers = {} if retry_after is None else {"retry-after": str(retry_after)}
         return JSONResponse({"problem": text, **more}, status, headers)
 
@@ -214,13 +212,18 @@ def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
             return problem(404, "there is no such thing, or it is not yours")
         if isinstance(fault, BudgetError):
             metrics.refusals.inc()
-            spent, requested, remaining = fault.spent, fault.requested, fault.remaining
+            facts: dict[str, Any] = {
+                "window": fault.window,
+                "slot": fault.opens,
+                "time": fault.when,
+            }
             return problem(
                 409,
                 str(fault),
-                spent=str(spent),
-                requested=str(requested),
-                remaining=str(remaining),
+                spent=str(fault.spent),
+                requested=str(fault.requested),
+                remaining=str(fault.remaining),
+                **{name: fact for name, fact in facts.items() if fact is not None},
             )
         if isinstance(fault, StoreError):
             return problem(503, str(fault), retry_after=5)

@@ -6,7 +6,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
-PRICE = r"^[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?$"
+NUMBER = r"[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?"
+PRICE = f"^{NUMBER}$"
+PART = NUMBER + "( in all| per ([0-9]{1,9} )?[a-z]{1,7})?"
+LIMIT = f"^{PART}(, {PART}){{0,3}}$"
 Epsilon = Annotated[
     Annotated[StrictStr, Field(pattern=PRICE)] | StrictInt | StrictFloat,
     Field(description='Exact as text ("0.1", "1/3") or a number, which means what it says.'),
@@ -48,9 +51,10 @@ class ScenarioSummary(Body):
 class NewStream(Body):
     """A person's own limit."""
 
-    budget: Epsilon | None = Field(
+    budget: Annotated[StrictStr, Field(pattern=LIMIT)] | StrictInt | StrictFloat | None = Field(
         default=None,
-        description="What may be spent on the person, on every question together; set once.",
+        description="What may be spent on the person, on every question together; set once. "
+        'In all ("24"), within any window ("24 per 1 day"), or both, with a comma between.',
     )
 
 
@@ -160,6 +164,9 @@ class Statement(PathCosts):
     linked: str | None
     worst_pair: str | None
     width: int = Field(description="The steps of the window.")
+    windows: dict[str, str] = Field(
+        description="The most that any window of the limit held, by its length."
+    )
     adaptive: bool = Field(description="Whether earlier answers shaped the noise of later ones.")
     own: PathCosts | None = Field(
         description="The same for people who make only the model's own moves, if others may."
@@ -182,6 +189,10 @@ class LedgerPage(Body):
     person: str
     spent: str
     budget: str | None
+    remaining: str | None = Field(
+        description="What the budget leaves at the latest slot; null without one, and where "
+        "questions count time in different steps."
+    )
     entries: list[LedgerEntry]
 
 
@@ -200,3 +211,6 @@ class Problem(Body):
     spent: str | None = None
     requested: str | None = None
     remaining: str | None = None
+    window: str | None = Field(default=None, description="The limit's window that is full.")
+    slot: int | None = Field(default=None, description="From which slot on it is possible.")
+    time: Time | None = Field(default=None, description="When that slot begins.")

@@ -12,10 +12,8 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
-from dphmm.cost import Bracket, Loss, PrivacyStatement
 from dphmm.cost.ledger import Ledger
-from dphmm.cost.statement import CONDITION, OWN_MOVES, PathCosts
-from dphmm.cost.tells import Tells
+from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
@@ -79,7 +77,8 @@ class Handlers:
     def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
-        budget = None if body.budget is None else _bounded(body.budget, "budget")
+        clock = scenario.settings.clock.law
+        budget = None if body.budget is None else _limit(body.budget, clock)
         self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
@@ -139,15 +138,22 @@ class Handlers:
         """What everything said to the scenario's question costs."""
         stream = self._stream(self._find(client, digest), client, person)
         since, _ = stream._said_from
-        return _costs(stream.statement(), None if since == stream.began else since)
+        facts = stream.statement().plain()
+        if since == stream.began:
+            return {**facts, "since": None}
+        text = f"After slot {since}, where this scenario was adopted:\n{facts['text']}"
+        return {**facts, "since": since, "text": text}
 
     def ledger(self, client: str, person: str) -> Json:
         """What was spent on a person, on every question."""
         ledger = self._store.ledger(person, client=client)
+        budget = ledger.limit
+        known = budget is not None and not any(window.timed for window in budget.windows)
         return {
             "person": person,
             "spent": str(ledger.spent),
-            "budget": None if ledger.limit is None else str(ledger.limit),
+            "budget": None if budget is None else str(budget),
+            "remaining": str(ledger.remaining) if known else None,
             "entries": [
                 {
                     "slot": entry.time,
@@ -218,6 +224,16 @@ def _bounded(given: Exact, argument: str) -> Fraction:
     return price
 
 
+def _limit(given: Exact, clock: str) -> Limit:
+    """A limit whose amounts stay small and whose windows are whole steps of a clock."""
+    limit = Limit.read(given, "budget")
+    totals = [] if limit.total is None else [limit.total]
+    for amount in (*totals, *(window.amount for window in limit.windows)):
+        _bounded(amount, "budget")
+    limit.in_steps(clock, "budget")
+    return limit
+
+
 def _state(scenario: Scenario, given: int | str | list[float | int]) -> int:
     """The true state's number. The one who sent a wrong one learns that, and nobody else."""
     try:
@@ -255,52 +271,3 @@ def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
         "statement": release.statement,
         "repeated": repeated,
     }
-
-
-def _costs(statement: PrivacyStatement, since: int | None) -> Json:
-    text = statement.text()
-    if since is not None:
-        text = f"After slot {since}, where this scenario was adopted:\n{text}"
-    own = statement.own
-    return {
-        "releases": statement.releases,
-        "spent": str(statement.spent),
-        "before": str(statement.before),
-        "since": since,
-        "text": text,
-        "linked": str(statement.linked),
-        "worst_pair": str(statement.worst_pair),
-        "width": statement.width,
-        "adaptive": statement.adaptive,
-        **_between_paths(statement, CONDITION if statement.stated_zeros else None),
-        "own": None if own is None else _between_paths(own, f"for {OWN_MOVES}"),
-        "tells": None if statement.tells is None else _tells(statement.tells),
-    }
-
-
-def _tells(tells: Tells) -> Json:
-    near = tells.whereabouts
-    return {
-        "linked": str(tells.linked),
-        "linked_delta": _text(tells.linked_delta),
-        "delta": str(tells.delta),
-        "moment": _text(None if tells.leakage is None else tells.leakage.linked),
-        "realised": str(tells.realised),
-        "near": [{"when": when, "radius": radius} for when, radius in near.radii],
-        "near_before": near.before if near.has_places else None,
-        "home": near.home,
-        "unit": near.unit,
-        "zone": near.zone,
-    }
-
-
-def _text(number: Loss | None) -> str | None:
-    return None if number is None else str(number)
-
-
-def _between_paths(costs: PrivacyStatement | PathCosts, condition: str | None) -> Json:
-    """The costs between two paths, and for whom they hold."""
-    sequence = costs.sequence
-    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
-    values = {"event": costs.event, "window": costs.window, "sequence": upper}
-    return {"condition": condition, **{name: _text(cost) for name, cost in values.items()}}

@@ -89,6 +89,7 @@ class FolderBook:
             latest=standing.time,
             answered=(standing.time,) if line.query in standing.answered else (),
             spent=standing.spent,
+            recent=lambda clock, since: ((slot, slot, price) for slot, price in standing.recent),
             known=True,
         )
 

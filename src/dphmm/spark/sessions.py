@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -105,7 +106,9 @@ def check_encrypted(spark: SparkSession) -> None:
 
 
 _OURS = re.compile(r"dphmm\.errors\.(\w+): (.*)")
-_OVER = re.compile(r"spent=(\S+) requested=(\S+) remaining=(\S+)")
+_OVER = re.compile(r"over: (\{.*\})")
+
+_EXACT = ("spent", "requested", "remaining")
 
 
 @contextmanager
@@ -114,9 +117,8 @@ def exact_faults() -> Iterator[None]:
     try:
         yield
     except BudgetError as fault:
-        raise ArgumentError(
-            f"spent={fault.spent} requested={fault.requested} remaining={fault.remaining}"
-        ) from None
+        numbers = {key: str(value) for key, value in vars(fault).items() if key in _EXACT}
+        raise ArgumentError(f"over: {json.dumps({**vars(fault), **numbers})}") from None
 
 
 @contextmanager
@@ -135,6 +137,7 @@ def plain_faults() -> Iterator[None]:
             raise DphmmError(f"Spark must finish its work, got {kind}; its log says more") from None
         over = _OVER.search(found[2])
         if over:
-            spent, requested, remaining = map(Fraction, over.groups())
-            raise BudgetError(spent=spent, requested=requested, remaining=remaining) from None
+            facts = json.loads(over[1])
+            numbers = {key: Fraction(facts[key]) for key in _EXACT}
+            raise BudgetError(**{**facts, **numbers}) from None
         raise DataError(found[2].strip()) from None

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache
 
 from dphmm.errors import require
-from dphmm.noise.envelope import sampler_of
 from dphmm.noise.randomness import KeyedRandomness
 from dphmm.release.moment import check_client
 from dphmm.release.terms import Terms
@@ -99,4 +98,4 @@ def _prepare(scenario: Scenario) -> None:
         if possible.tobytes() in met:
             continue
         met.add(possible.tobytes())
-        sampler_of(terms.plan.at(possible).mechanism(terms.epsilon).body, terms.epsilon)
+        terms.plan.at(possible).mechanism(terms.epsilon).sampler  # noqa: B018 (makes it)

@@ -15,6 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 
+from dphmm.cost.limit import Limit
 from dphmm.geometry.exact import as_text
 from dphmm.scenario import Policy, Scenario, States
 from dphmm.studio.effects import make_policy, pairs_of
@@ -41,7 +42,7 @@ def make_scenario(scenario: Scenario, request: Save) -> Scenario:
     settings = replace(
         scenario.settings,
         epsilon=request.epsilon,
-        limit=request.limit,
+        limit=None if request.limit is None else Limit(request.limit),
         start=start_of(scenario, request.moment),
         columns=scenario.columns,
         policy=Policy(

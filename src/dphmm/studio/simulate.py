@@ -99,7 +99,7 @@ def _release(scenario: Scenario, drawing: Drawing, path: IntArray, seed: int) ->
     estimates = np.array([step["estimate"] for step in steps]).reshape(answers.shape)
     return {
         "epsilon": as_text(scenario.settings.epsilon),
-        "limit": None if limit is None else exact_number(limit),
+        "limit": None if limit is None or limit.total is None else exact_number(limit.total),
         "spent": exact_number(stream.ledger.spent),
         "refused": refused,
         "steps": steps,

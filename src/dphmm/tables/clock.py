@@ -12,18 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dphmm.errors import ArgumentError, DataError
-from dphmm.geometry.exact import whole
+from dphmm.geometry.exact import seconds, whole
 from dphmm.tables.zones import ZoneRule, find_zone
 
 __all__ = ["Clock", "Slots"]
 
-_UNITS = {
-    **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
-    **dict.fromkeys(("min", "minute", "minutes"), 60),
-    **dict.fromkeys(("h", "hour", "hours"), 3600),
-    **dict.fromkeys(("d", "day", "days"), 86400),
-}
-_DURATION = re.compile(r"^\s*([0-9]{1,9})\s*([a-z]+)\s*$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _EARLIEST = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
@@ -51,7 +44,7 @@ class Clock:
         if isinstance(self.step, bool) or (isinstance(self.step, int) and self.step < 1):
             raise ArgumentError(f"step must be at least 1, got {self.step!r}")
         if isinstance(self.step, str):
-            _seconds(self.step)
+            seconds(self.step, "step")
         if isinstance(self.open, bool) or not isinstance(self.open, int) or self.open < 0:
             raise ArgumentError(f"open must be a whole number from 0, got {self.open!r}")
         find_zone(self.zone, "zone")
@@ -64,11 +57,6 @@ class Clock:
                 ) from None
 
     @property
-    def has_dates(self) -> bool:
-        """Whether times are dates."""
-        return isinstance(self.step, str)
-
-    @property
     def first_slot(self) -> int | None:
         """The slot of step 0, if the scenario fixes it."""
         return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
@@ -77,7 +65,7 @@ class Clock:
     def law(self) -> str:
         """The part of the clock that answers follow: how long a step is."""
         if isinstance(self.step, str):
-            return f"{_seconds(self.step)} s"
+            return f"{seconds(self.step, 'step')} s"
         return "" if self.step == 1 else str(self.step)
 
     def slot_of(self, time: object) -> int:
@@ -105,7 +93,7 @@ class Clock:
         if isinstance(self.step, int):
             return slot * self.step
         try:
-            moment = _EPOCH + timedelta(seconds=slot * _seconds(self.step))
+            moment = _EPOCH + timedelta(seconds=slot * seconds(self.step, "step"))
         except OverflowError:
             raise ArgumentError(f"slot must be of the years 1 to 9999, got {slot!r}") from None
         return moment.isoformat().replace("+00:00", "Z")
@@ -120,21 +108,12 @@ class Clock:
         >>> clock.hour_of(clock.slot_of("2024-05-01T10:30:00Z"))
         18.5
         """
-        if not self.has_dates:
+        if not isinstance(self.step, str):
             return None
         moment = datetime.fromisoformat(str(self.time_of(slot)))
         zone = find_zone(self.zone, "zone")
         local = moment if zone is None else moment.astimezone(zone)
         return local.hour + local.minute / 60 + local.second / 3600
-
-
-def _seconds(duration: str) -> int:
-    found = _DURATION.match(duration)
-    unit = found[2] if found else ""
-    size = _UNITS.get(unit)
-    if found is None or size is None or int(found[1]) < 1:
-        raise ArgumentError(f"step must be a number or a duration like '5 min', got {duration!r}")
-    return int(found[1]) * size
 
 
 class Slots:
@@ -163,7 +142,7 @@ second; if its place changes its clocks, give the scenario a time zone
             micros = (self._moment(time, line) - _EPOCH) // _MICROSECOND
         except OverflowError:
             raise self._wrong(line, "must be a date of the years 2 to 9998") from None
-        size = _seconds(self._clock.step)
+        size = seconds(self._clock.step, "step")
         slot = micros // (size * 1_000_000)
         if slot * size < _EARLIEST:
             raise self._wrong(line, "must lie in a step that begins after the year 1")
