@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, reason in reasons.items():
             if reason is not None and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def patient_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line about progress where a test looks at all that was printed, on any machine."""
+    if "dphmm.cli.common" in sys.modules:
+        monkeypatch.setattr(sys.modules["dphmm.cli.common"], "OFTEN", float("inf"))
 
 
 def present(path: Path | None, marker: str) -> Path:

@@ -20,6 +20,7 @@ from dphmm.audit import (
     CONTROLS,
     FALSE_ALARM,
     Audit,
+    BatchSampler,
     Control,
     Finding,
     MechanismSampler,
@@ -39,13 +40,17 @@ from dphmm.audit.events import (
     ratio_events,
 )
 from dphmm.audit.sampler import checked
+from dphmm.audit.sequences import paths_between
+from dphmm.chain.markov import MarkovModel
 from dphmm.cli.program import program
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SecureRandomness
+from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.plan import Plan
 from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.scenario.auditing import subject_of
 from tests import paper, scenarios
@@ -93,6 +98,7 @@ def test_the_command_catches_every_control_and_accuses_no_real_mechanism():
     said = caught_and_quiet()
     assert [mechanism["name"] for mechanism in said["mechanisms"]] == [
         "knorm",
+        "staircase",
         "laplace",
         "enlarged",
         "batch",
@@ -117,16 +123,35 @@ def test_the_running_example_is_the_papers():
     )
 
 
-def test_on_the_cones_behind_a_state_the_ratio_is_exactly_epsilon():
-    mechanism = EXAMPLE.mechanism
-    claim = checked(sampler_of(EXAMPLE)())
+@pytest.mark.parametrize("kind", ["knorm", "staircase"])
+def test_on_the_cones_behind_a_state_the_ratio_is_exactly_epsilon(kind):
+    example = running_example(kind)
+    mechanism = example.mechanism
+    claim = checked(sampler_of(example)())
     window = np.array(list(product(range(-12, 16), range(-12, 15))))
-    for event in ratio_events(claim, EXAMPLE.edges):
+    for event in ratio_events(claim, example.edges):
         held = window[event.holds(window)]
         assert len(held) > 20
         for answer in held[::7]:
             logs = mechanism.lattice_log_probability(answer)
             assert logs[event.state] - logs[event.other] == pytest.approx(1, rel=FLOAT_REL)
+
+
+def test_inside_a_staircase_the_ratio_is_epsilon_where_a_border_is_crossed():
+    """An edge that does not reach the boundary: half of the cones tell nothing."""
+    body = SensitivityHull.from_vertices([[8, 0], [0, 8]])
+    query, edge = Query([[0, 0], [3, 0]]), np.array([[0, 1]])
+    mechanism = Mechanism(query, body, Fraction(2), "1/4")
+    claim = checked(MechanismSampler(mechanism, edge, Fraction(2)))
+    window = np.array(list(product(range(-30, 31), repeat=2)))
+    for event in ratio_events(claim, edge):
+        assert event.share is None
+        held = window[event.holds(window)]
+        assert len(held) > 20
+        logs = np.array([mechanism.lattice_log_likelihood(answer) for answer in held])
+        assert (logs[:, event.state] - logs[:, event.other] == 2).all()
+        as_floats = event.holds(window.astype(float) + 1e-9)
+        assert 20 < as_floats.sum() < len(window) / 2
 
 
 def test_fine_bits_are_those_of_the_notes():
@@ -166,13 +191,47 @@ def test_more_draws_miss_less():
     assert ratio_miss(0.4, 0.4 * exp(-1.0), 100_000, 1e-6, 1.0) == 1.0
 
 
+@pytest.mark.parametrize(("gamma", "price"), [(None, "1/2"), ("0.4", "1/2"), ("0.4", "3")])
 @pytest.mark.parametrize("name", BODIES)
-def test_every_exact_law_passes_in_every_rank(name):
+def test_every_exact_law_passes_in_every_rank(name, gamma, price):
     body = SensitivityHull.from_vertices(BODIES[name])
     points = np.array([[0] * body.dimension, body.lattice_vertices[0].tolist()], dtype=np.int64)
-    mechanism = Mechanism(Query(points), body, Fraction(1, 2))
-    sampler = MechanismSampler(mechanism, np.array([[0, 1]]), Fraction(1, 2))
-    assert audit_sampler(lambda: sampler, draws=FEW_DRAWS).violations == ()
+    mechanism = Mechanism(Query(points), body, price, gamma)
+    sampler = MechanismSampler(mechanism, np.array([[0, 1]]), Fraction(price))
+    found = audit_sampler(lambda: sampler, draws=FEW_DRAWS)
+    assert found.violations == ()
+    # The answers are integers, which the bits of floats cannot tell apart.
+    assert all(
+        f.detail.startswith("0 and 0 times") for f in found.findings if f.test == "fine bits"
+    )
+
+
+def test_k_norm_noise_sold_as_a_staircase_is_seen():
+    example = running_example("staircase")
+
+    class Sold(MechanismSampler):
+        def sample(self, state, size):
+            return EXAMPLE.mechanism.sample_lattice_many(state, size)
+
+    found = audit_sampler(
+        lambda: Sold(example.mechanism, example.edges, Fraction(1)), draws=FEW_DRAWS
+    )
+    assert {violation.test for violation in found.violations} == {"law"}
+
+
+def test_streams_of_staircase_noise_keep_their_claim():
+    query = EXAMPLE.mechanism.query
+    plan = Plan(PolicyGraph(6, EXAMPLE.edges), query, mechanism="staircase", repair=None)
+    body = plan.at(np.ones(6, dtype=bool)).body
+    paths, edges = paths_between(np.tile([[1, 2]], (2, 1)))
+    walk = MarkovModel(np.full((6, 6), 1 / 6))
+
+    def make():
+        return BatchSampler(
+            walk, plan, Fraction(1), 0, paths, edges, (2,), 2, body, best_gamma(2, 1)
+        )
+
+    assert audit_sampler(make, draws=FEW_DRAWS // 8).violations == ()
 
 
 class Fresh(SecureRandomness):
@@ -323,16 +382,18 @@ def test_a_generator_that_starts_over_at_every_call_is_caught():
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.5])
+@pytest.mark.parametrize("gamma", [None, Fraction(2, 3)])
 @pytest.mark.parametrize("name", BODIES)
-def test_cells_have_the_probabilities_summed_over_their_lattice_points(name, epsilon):
+def test_cells_have_the_probabilities_summed_over_their_lattice_points(name, epsilon, gamma):
     body = SensitivityHull.from_vertices(BODIES[name])
-    cells = Cells.of(Cones(body), epsilon, 10**6)
+    cells = Cells.of(Cones(body, gamma), epsilon, 10**6)
     reach = {1: 120, 2: 80, 3: 14}[body.rank]
     box = np.array(list(product(range(-reach, reach + 1), repeat=body.rank)))
     window = (box.astype(object) @ body.basis).astype(np.int64)
     origin = Query(np.zeros((1, body.dimension), dtype=int))
-    mechanism = Mechanism(origin, body, Fraction(epsilon))
-    logs = -epsilon * body.lattice_norms(window) - mechanism.log_normalizer
+    mechanism = Mechanism(origin, body, Fraction(epsilon), gamma)
+    norms = body.lattice_layers(window, gamma) if gamma else body.lattice_norms(window)
+    logs = -epsilon * norms - mechanism.log_normalizer
     times = np.rint(1e6 * np.exp(logs)).astype(np.int64)
     counts = cells.counts(np.repeat(window, times, axis=0))
     assert cells.probabilities.sum() == pytest.approx(1, rel=FLOAT_REL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import socket
 import subprocess
 import sys
 from fractions import Fraction
@@ -386,6 +387,88 @@ def test_a_command_line_that_makes_no_sense_is_one_line(arguments: tuple[str, ..
     result = run(*arguments)
     assert result.exit_code == 2
     assert is_one_line(result.stderr)
+
+
+OTHERS = {
+    "audit of a file that is no scenario": (("audit", "words"), "words: file must be TOML"),
+    "audit of nothing": (("audit", "nowhere.toml"), "nowhere.toml: file must be readable"),
+    "audit of an unknown mechanism": (("audit", "--mechanism", "knorn"), "must be module:object"),
+    "audit of a module that is none": (("audit", "--mechanism", "no:thing"), "must be importable"),
+    "audit of both": (("audit", "paper.toml", "--mechanism", "knorm"), "must not go with a scen"),
+    "audit with too few draws": (("audit", "--draws", "10"), "10 is not in the range"),
+    "a store that is text": (("store", "verify", "words"), "words is not a store"),
+    "a store that is a folder": (("store", "inspect", "folder"), "folder cannot be opened"),
+    "a store that is half a store": (("store", "verify", "half.db"), "half.db"),
+    "a store that is not there": (("store", "export", "nowhere.db"), "does not exist"),
+    "a store of another kind": (("store", "inspect", "mysql://x"), "got one with 'mysql'"),
+    "a store nobody answers for": (
+        ("store", "verify", "postgresql://nobody@127.0.0.1:1/x"), "cannot be reached"),
+    "erasing from nothing": (("store", "erase", "nowhere.db", "ann", "--yes"), "does not exist"),
+    "erasing nobody": (("store", "erase", "whole.db", "eve", "--yes"), "person must be one"),
+    "a key without a name": (("store", "key", "create", "whole.db", ""), "client must be named"),
+    "a key for nothing": (
+        ("store", "key", "create", "whole.db", "a", "--scope", "all"), "'all' is not one of"),
+    "revoking nothing": (("store", "key", "revoke", "whole.db", ""), "digest must be"),
+    "an export over its store": (("store", "export", "whole.db", "-o", "whole.db"), "of its own"),
+    "serving text": (("serve", "words"), "words is not a store"),
+    "serving on a port that is none": (("serve", "whole.db", "--port", "-1"), "not in the range"),
+    "serving on a host that is none": (
+        ("serve", "whole.db", "--host", "no.invalid", "--port", "0"), "must be free to listen on"),
+    "serving without a key": (("serve", "whole.db", "--key-file", "nowhere"), "must be readable"),
+    "serving with a rate that is none": (("serve", "whole.db", "--rate", "nan"), "rate must be"),
+    "serving with a tick below zero": (("serve", "whole.db", "--tick", "-5"), "tick must be 0"),
+    "serving for a price that is none": (
+        ("serve", "whole.db", "--largest-epsilon", "much"), "largest_epsilon must be"),
+    "a first key where a file is": (("serve", "whole.db", "--init", "words"), "words"),
+    "a first key in no folder": (("serve", "whole.db", "--init", "no/key"), "no/key"),
+    "reproducing nothing": (("reproduce", "moon"), "'moon' is not one of"),
+    "reproducing without data": (("reproduce", "geolife"), "data must be the folder"),
+    "reproducing from nowhere": (("reproduce", "gowalla", "--data", "no"), "file must exist"),
+    "reproducing into a file": (("reproduce", "city", "--quick", "-o", "words"), "words"),
+    "reproducing by nobody": (("reproduce", "city", "--workers", "0"), "not in the range"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of good and bad files, in which the commands run."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    Path("words").write_text("Dear reader\n")
+    Path("folder").mkdir()
+    assert run("release", "paper.toml", "-", "--store", "whole.db", stdin=GOOD).exit_code == 0
+    content = Path("whole.db").read_bytes()
+    Path("half.db").write_bytes(content[: len(content) // 2])
+    return tmp_path
+
+
+@pytest.mark.parametrize("fault", OTHERS)
+def test_what_makes_no_sense_is_one_line_and_nothing_is_lost(fault: str, others: Path) -> None:
+    arguments, message = OTHERS[fault]
+    files = {path: path.read_bytes() for path in others.iterdir() if path.is_file()}
+    kept = run("store", "export", "whole.db").stdout
+    keys = run("store", "key", "list", "whole.db").stdout
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert is_one_line(result.stderr)
+    assert message in result.stderr
+    assert MARK not in result.stderr
+    assert run("store", "export", "whole.db").stdout == kept
+    assert run("store", "key", "list", "whole.db").stdout == keys
+    left = {path: path.read_bytes() for path in others.iterdir() if path.is_file()}
+    database = (others / "whole.db-wal", others / "whole.db-shm", others / "whole.db")
+    for path in database:
+        files.pop(path, None)
+        left.pop(path, None)
+    assert left == files
+
+
+def test_a_port_that_is_taken_is_one_line(others: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("serve", "whole.db", "--port", port)
+    assert result.exit_code == 2
+    assert f"host and port must be free to listen on, got 127.0.0.1:{port}" in result.stderr
 
 
 def test_without_click_one_sentence_names_the_extra() -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 
 from dphmm import MarkovModel, TimeVaryingModel
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.words import CONDITION
 from dphmm.scenario import PUBLIC_SOURCE, Clock, Policy, Scenario, read_model
 from dphmm.scenario.checking import check_steps
 from tests.scenarios import FEWER, LABELS, MARK, is_one_line, run, scenarios, trips, written
@@ -187,13 +187,6 @@ def test_design_finds_an_epsilon_and_a_radius(folder: Path) -> None:
     wrong = run("design", folder / "paper.toml", "--find", "epsilon", "--protection", 3)
     assert wrong.exit_code == 2
     assert is_one_line(wrong.stderr)
-
-
-@pytest.mark.parametrize("command", ["", "learn", "check", "design", "release"])
-def test_help_has_an_example(command: str) -> None:
-    result = run(*([command] if command else []), "--help")
-    assert result.exit_code == 0
-    assert "Example:" in result.stdout or not command
 
 
 # Laws

@@ -29,7 +29,7 @@ from dphmm.cost import (
     window_epsilon,
     worst_pair,
 )
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.words import CONDITION
 from dphmm.errors import ArgumentError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query

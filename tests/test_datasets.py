@@ -464,7 +464,7 @@ def test_parquet_rows_are_checked_like_any_others(folder: Path) -> None:
     assert [place.line for place in report.first_bad] == [2, 3, 4]
     naive = frame.with_columns(pl.col("timestamp").dt.replace_time_zone(None))
     naive.write_parquet(folder / "b.parquet")
-    with pytest.raises(DataError, match=r"^b.parquet: time must have a zone"):
+    with pytest.raises(DataError, match=r"^b.parquet:1: time must have a zone"):
         datasets.load_tracks(folder / "b.parquet")
     assert datasets.load_tracks(folder / "b.parquet", time_zone="UTC").table.rows() == table.rows()
 

@@ -357,59 +357,6 @@ def test_a_missing_dataset_is_one_line_that_names_it(tmp_path: Path) -> None:
         load_workload("beijing", None)
 
 
-def test_three_commands_lead_from_gps_files_to_a_private_track(tmp_path: Path) -> None:
-    tracks = tmp_path / "walks"
-    tracks.mkdir()
-    points = "".join(
-        f'<trkpt lat="{48.137 + 0.001 * k}" lon="{11.575 + 0.0005 * k}">'
-        f"<time>2024-05-01T08:{k:02}:00Z</time></trkpt>"
-        for k in range(30)
-    )
-    (tracks / "ann.gpx").write_text(
-        f'<gpx version="1.1"><trk><trkseg>{points}</trkseg></trk></gpx>', encoding="utf-8"
-    )
-    lines = [f"2024-05-01T09:{k:02}:00Z,{48.14 - 0.001 * k},11.57" for k in range(30)]
-    text = "\n".join(["time,lat,lon", *lines])
-    (tracks / "bob.csv").write_text(text + "\n", encoding="utf-8")
-    town = tmp_path / "town"
-    learned = ["--time-step", "5 min", "--epsilon", "1", "--radius", "1500"]
-    learned += ["-o", f"{town}/model.npz"]
-    commands = [
-        ["grid", str(tracks), "--around", "48.137,11.575", "--kilometres", "6", "-o", str(town)],
-        ["learn", f"{town}/trips.csv", "--states", f"{town}/cells.csv", *learned],
-        ["release", f"{town}/scenario.toml", f"{town}/trips.csv", "-o", f"{town}/released.csv"],
-    ]
-    for command in commands:
-        outcome = CliRunner().invoke(program, command)
-        assert outcome.exit_code == 0, (command, outcome.output)
-    with (town / "released.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["person"] for row in rows].count("ann") == 6
-    assert len(rows) == 12
-    assert all(40 < float(row["latitude"]) < 55 for row in rows)
-    assert (town / "trips.csv").stat().st_mode & 0o077 == 0
-
-
-def test_the_map_of_a_grid_does_not_depend_on_the_tracks(tmp_path: Path) -> None:
-    maps = []
-    for name, latitude in (("one", 48.1), ("two", -33.0)):
-        track = tmp_path / f"{name}.csv"
-        track.write_text(f"time,lat,lon\n2024-05-01T08:00:00Z,{latitude},11.5\n", encoding="utf-8")
-        arguments = ["grid", str(track), "--around", "48.137,11.575", "-o", str(tmp_path / name)]
-        assert CliRunner().invoke(program, arguments).exit_code == 0
-        maps.append((tmp_path / name / "cells.csv").read_bytes())
-    assert maps[0] == maps[1]
-
-
-@pytest.mark.parametrize("around", ["48", "a,b", "1,2,3"])
-def test_a_place_that_is_none_is_refused(around: str, tmp_path: Path) -> None:
-    track = tmp_path / "a.csv"
-    track.write_text("time,lat,lon\n", encoding="utf-8")
-    outcome = CliRunner().invoke(program, ["grid", str(track), "--around", around, "-o", "x"])
-    assert outcome.exit_code == 2
-    assert "--around must be LAT,LON" in outcome.output
-
-
 # The shared data
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dphmm import ArgumentError, MarkovModel
 from dphmm.books import SCOPES, create_key, find_problems, list_keys, revoke_key
-from dphmm.cost.statement import CONDITION, OWN_MOVES
+from dphmm.cost.words import CONDITION, OWN_MOVES
 from dphmm.scenario.models import write_model
 from dphmm.service import ServiceSettings
 from dphmm.service.middleware import until_tick
@@ -80,6 +80,36 @@ def test_everything_said_can_be_read(world):
     assert (summary["name"], summary["states"], summary["epsilon"]) == ("paper", 6, "1")
     assert world.ask("GET", "/v1/scenarios").json() == {"scenarios": [world.scenario]}
     assert world.http.get("/health").json() == {"status": "ok"}
+
+
+WHEN = '[when]\nevery = 3\ngaps = "answer"\n[query]'
+
+
+def test_a_schedule_is_silent_and_fills_gaps(world):
+    body = paper_scenario.body(paper_scenario.TOML.replace("[query]", WHEN))
+    summary = world.ask("POST", "/v1/scenarios", body, scope="admin").json()
+    assert summary["speaks"] == "every 3 steps"
+    world.person = f"/v1/scenarios/{summary['id']}/people/anna"
+    silent = world.release(2, "s3").json()
+    assert (silent["silent"], silent["answer"], silent["lattice"]) == (True, None, None)
+    assert (silent["epsilon"], silent["repeated"], len(silent["estimate"])) == ("0", False, 2)
+    assert silent["statement"].startswith("Nothing was said at this step")
+    assert world.release(2, "s5").json() == {**silent, "repeated": True}
+    spoken = world.release(9, "s5").json()
+    assert (spoken["silent"], spoken["epsilon"], len(spoken["lattice"])) == (False, "1", 2)
+    page = world.ask("GET", world.person + "/releases").json()["releases"]
+    assert [one["slot"] for one in page] == [2, 3, 4, 5, 6, 7, 8, 9]
+    assert [one["silent"] for one in page] == [True, False, True, True, False, True, True, False]
+    assert page[-1] == {**spoken, "repeated": True}
+    late = world.release(6, "s1").json()
+    assert late == {**page[4], "repeated": True}, "a late row of a step that was filled"
+    assert len(world.ask("GET", world.person + "/track").json()["slots"]) == 9
+    assert world.ask("GET", world.person + "/privacy").json()["releases"] == 3
+    ledger = world.ask("GET", "/v1/people/anna/ledger").json()
+    assert (ledger["spent"], [entry["slot"] for entry in ledger["entries"]]) == ("3", [3, 6, 9])
+    text = world.ask("GET", "/metrics", scope="admin").text
+    assert "dphmm_epsilon_total 3.0" in text
+    assert 'dphmm_answers_total{repeated="no"} 1.0' in text
 
 
 def test_a_learned_model_has_values_for_every_path_and_for_its_own_moves(world, tmp_path):

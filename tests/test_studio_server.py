@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from http.client import HTTPConnection
+from math import ceil
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -282,6 +283,32 @@ def test_a_saved_scenario_protects_as_the_page_said(
         assert step.volume == said["hull"]["area"]["value"]
         assert step.rank == said["hull"]["rank"]
         assert step.error == client.ask("/api/repairs", **asked)["released_error"]
+
+
+def test_a_staircase_is_shown_walked_and_saved(client: Client, example: str) -> None:
+    asked = {
+        "world": example,
+        "policy": {"base": "categories"},
+        "moment": {"states": [3, 4, 5, 0]},
+        "epsilon": "4",
+    }
+    said = {
+        noise: (client.ask("/api/effects", **asked, mechanism=noise)["worst"]["exact"],
+                client.ask("/api/repairs", **asked, mechanism=noise)["released_error"])
+        for noise in ("knorm", "staircase")
+    }  # fmt: skip
+    assert said["knorm"][1] != said["staircase"][1]
+    assert Fraction(said["staircase"][0]) == 4 * ceil(Fraction(said["knorm"][0]) / 4)
+    own = saved(examples.paper(), {"policy": {"base": "complete"}, "mechanism": "staircase"})
+    assert 'mechanism = "staircase"' in own.settings.to_toml()
+    view = files.opening_view(own)
+    assert view["walk"] == {"mechanism": "staircase"}
+    request = read_request(requests.Walk, {"length": 3, "runs": [own_run(view)]}, n_states=6)
+    assert len(simulate.walk(examples.paper(), request)["runs"][0]["steps"]) == 3
+
+
+def own_run(view: dict[str, Any]) -> dict[str, Any]:
+    return {"policy": view["policy"], **view["walk"]}
 
 
 def test_only_what_was_drawn_is_saved_as_edges() -> None:

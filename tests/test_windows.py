@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -40,7 +41,7 @@ from dphmm.release.admission import Verdict
 from dphmm.release.book import Book
 from dphmm.release.engine import Answered, Ask
 from dphmm.spark.folder import FolderBook, Person
-from tests.scenarios import FEWER
+from tests.scenarios import FEWER, run
 from tests.windows import PRICES, SLOTS, Plain, Row, allows, holds, limits
 
 KEYED = KeyedRandomness(bytes(range(32)))
@@ -221,11 +222,13 @@ def folder_run(book: FolderBook, limit: Limit, rows: Sequence[Row]) -> list[int]
     return answered.verdicts.tolist()
 
 
-@given(asks=st.lists(ROWS, min_size=1, max_size=6), limit=limits(windows=1))
+@given(asks=st.lists(ROWS, min_size=3, max_size=8), limit=limits(windows=1))
 def test_a_standing_remembers_what_its_windows_need(asks: list[list[Row]], limit: Limit) -> None:
     """Each ask is a run of its own, which knows nothing but the bytes of the standing."""
     book, plain = FolderBook(), Plain()
-    for rows in asks:
+    for number, some in enumerate(asks):
+        # Short runs that go on in time, so that a window reaches over several.
+        rows = [(2 * number + slot % 5, price) for slot, price in some]
         expected, _ = plain.judge("place", rows, limit)
         found = folder_run(book, limit, rows)
         # A folder knows the last answered slot only; earlier ones are late there.
@@ -343,6 +346,13 @@ def test_streams_and_batches_refuse_what_the_plain_rules_refuse(
             here = int(batch.times[person]) + 1
             assert ledger.remaining_at(here) == stream.ledger.remaining_at(stream.time + 1)
     assert holds(paid, limit)
+
+
+def test_where_one_state_is_possible_a_full_limit_does_not_matter() -> None:
+    """Nothing is drawn there and nothing is spent."""
+    model = MarkovModel([[0.0, 1.0], [1.0, 0.0]])
+    stream = Stream(model, TOWN.plan, epsilon=1, start=0, ledger=Ledger("1/2 per 2 steps"))
+    assert [stream.release(0).epsilon for _ in range(3)] == [0, 0, 0]
 
 
 def test_a_batch_refuses_a_window_without_a_clock() -> None:
@@ -482,3 +492,78 @@ def test_whoever_comes_back_waits_until_the_window_has_passed(store: Store) -> N
     assert store.ledger("ann").remaining_at(9) == 4
     more = ask(TOWN.replace(limit=limit), "speed", [(7, Fraction(1)), (10, Fraction(1))])
     assert engine.judge(store, more).verdicts.tolist() == [Verdict.OVER, 0]
+
+
+def test_erased_slots_are_not_those_of_another_clock(store: Store) -> None:
+    """Slot 5 of another clock is another time: nobody could say that it is new."""
+    hourly, often = dated("1 hour", None), dated("5 min", None)
+    engine.release(store, [at(hourly, "10:00")])
+    store.erase("ann")
+    assert engine.judge(store, at(often, "11:00")).verdicts.tolist() == [Verdict.CHANGED]
+    assert engine.judge(store, at(hourly, "10:00", "11:00")).verdicts.tolist() == [Verdict.LATE, 0]
+
+
+def test_a_tombstone_of_an_older_store_counts_in_every_window(tmp_path: Path) -> None:
+    """It does not say when its prices were paid."""
+    url = str(tmp_path / "store.db")
+    with closing(Store.open(url)) as store:
+        engine.release(store, [ask(TOWN, "place", [(1, Fraction(1))])])
+        store.erase("ann")
+        with store.database.transaction() as transaction:
+            transaction.rows("ALTER TABLE tombstones DROP COLUMN clocks")
+            transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
+    with closing(Store.open(url)) as store:
+        later = [(1000, Fraction(1))]
+        for limit, verdict in (("1 per 3 steps", Verdict.OVER), ("2 per 3 steps", 0), ("2", 0)):
+            asked = ask(TOWN.replace(limit=Limit.read(limit)), "place", later)
+            assert engine.judge(store, asked).verdicts.tolist() == [verdict]
+
+
+def test_verify_finds_a_window_that_was_passed(store_url: str) -> None:
+    with closing(Store.open(store_url)) as store:
+        store.begin("ann", budget="2 per 3 steps")
+        rows = [(slot, Fraction(1)) for slot in (1, 2, 4)]
+        (answered,) = engine.release(store, [ask(TOWN, "place", rows)])
+        assert not answered.faults
+        assert find_problems(store) == []
+        with store.database.transaction() as transaction:
+            transaction.rows("UPDATE answers SET time = 3 WHERE time = 4")
+        assert "/ann: spent is 3 in a window, which is over the budget of 2 per 3 steps" in (
+            find_problems(store)
+        )
+
+
+# What is said about it
+
+
+def test_a_statement_tells_the_price_at_an_instant_in_a_window_and_in_all() -> None:
+    hourly = dated("1 hour", "5 per 3 hours, 20 in all")
+    stream = hourly.stream("ann", time=0)
+    for price in (1, 2, None, 2, 2, None, None, 1):
+        if price is None:
+            stream.skip()
+        else:
+            stream.release(0, price)
+    statement = stream.statement()
+    assert statement.windows == (("3 hours", Fraction(4)),)
+    assert statement.prices == "2 at an instant, 4 at most in any 3 hours, 8 in all"
+    assert statement.text().startswith("5 releases, epsilon 2 at an instant, 4 at most in any 3 ")
+    plain = TOWN.stream("ann")
+    plain.release(0)
+    assert plain.statement().prices == "1 in all"
+
+
+def test_the_report_shows_the_limit_and_what_is_left_of_it(tmp_path: Path) -> None:
+    town = dated("1 hour", "3 per 4 hours, 20 in all")
+    town.save(tmp_path / "town.toml")
+    rows = "".join(f"ann,2024-05-01T{hour}:00:00Z,1\n" for hour in ("10", "12", "15"))
+    (tmp_path / "trips.csv").write_text("person,time,state\n" + rows)
+    out, page = tmp_path / "out.csv", tmp_path / "page.html"
+    released = run("release", tmp_path / "town.toml", tmp_path / "trips.csv", "-o", out)
+    assert released.exit_code == 0, released.stderr
+    done = run("report", tmp_path / "town.toml", out, "-o", page)
+    assert done.exit_code == 0, done.stderr
+    text = page.read_text()
+    assert "3 in any 4 hours, 20 in all" in text
+    assert "3 releases, epsilon 1 at an instant, 2 at most in any 4 hours, 3 in all." in text
+    assert re.search(r"ann</td>\s*<td>3</td>\s*<td>3</td>\s*<td>1</td>", text)

@@ -77,6 +77,7 @@ from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.release.answers import BatchRelease
 from dphmm.release.batch import Batch
 from dphmm.release.said import Release
+from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
@@ -129,6 +130,7 @@ __all__ = [
     "Release",
     "Scenario",
     "ScenarioError",
+    "Schedule",
     "SecondOrderModel",
     "Secret",
     "SecureRandomness",

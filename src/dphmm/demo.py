@@ -118,15 +118,15 @@ def run_demo(
 
     say(f"The Tuesday of {people} others, released every {STEP_MINUTES} minutes at epsilon 1")
     answered, rows = _release(scenario, names["trips"], names["ledger"])
-    cells = [[str(cell) for cell in row] for row in answer_rows(scenario, answered)]
+    cells = answer_rows(scenario, answered.answers)
     write_whole(names["released"], csv_text([answer_columns(scenario), *cells]))
 
     say("What the answers are worth, and the report")
     known = [TrackFacts(track) for track in read_releases(names["released"], scenario)]
     truth = read_truth(names["trips"], scenario)
     errors = private_errors(known, truth)
-    write_whole(names["report"], scenario_page(scenario, known, unit="m"))
-    write_whole(names["private"], scenario_page(scenario, known, truth=truth, unit="m"))
+    write_whole(names["report"], scenario_page(scenario, known))
+    write_whole(names["private"], scenario_page(scenario, known, truth=truth), private=True)
     return Demo(
         folder=place,
         people=tuple(facts.track.person for facts in known),
@@ -157,6 +157,7 @@ def _scenario(city: City, labels: list[str]) -> Scenario:
         step=Fraction(10),
         policy=Policy(distance=RADIUS),
         clock=Clock(f"{STEP_MINUTES} min"),
+        unit="m",
     )
     states = States.on_plane(city.grid.centers, city.categories, labels)
     return Scenario.from_settings(settings, states, learned.model, learned.source)
@@ -199,4 +200,4 @@ def _write_trips(
 def _write_csv(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
-    write_whole(path, out.getvalue())
+    write_whole(path, out.getvalue(), private=True)

@@ -32,6 +32,7 @@ class Seen:
 
     answers: list[tuple[str, int, tuple[int, ...], str]] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    refused: list[tuple[str, int]] = field(default_factory=list)
     kills: int = 0
     retried: int = 0
     repeated: int = 0
@@ -61,8 +62,11 @@ class Seen:
 class Killing:
     """A store, a process that forks servers, and clients."""
 
-    def __init__(self, url: str, seed: int, *, late: bool = False) -> None:
+    def __init__(
+        self, url: str, seed: int, *, late: bool = False, budget: str | None = None
+    ) -> None:
         self._random = random.Random(seed)
+        self._budget = budget
         self.url = url
         store = Store.open(url)
         self._key = create_key(store, "red", SCOPES)
@@ -90,7 +94,8 @@ class Killing:
             scenario = self._ask_until("POST", "/v1/scenarios", paper_scenario.body())["id"]
             self._people = f"/v1/scenarios/{scenario}/people/"
             for person in range(PEOPLE):
-                self._ask_until("PUT", f"{self._people}p{person}", {})
+                given = {} if self._budget is None else {"budget": self._budget}
+                self._ask_until("PUT", f"{self._people}p{person}", given)
             clients = [
                 threading.Thread(target=self._client, args=(self._random.random(),))
                 for _ in range(CLIENTS)
@@ -162,6 +167,11 @@ class Killing:
     def _record(
         self, person: str, moment: int, answer: tuple[int, dict] | None, asked: int
     ) -> None:
+        if self._budget is not None and answer is not None and answer[0] in (409, 422):
+            # Refused by the budget; or late, because another client was, and went on.
+            self._times[person] = max(self._times[person], moment)
+            self._seen.refused += [(person, moment)] if answer[0] == 409 else []
+            return
         if answer is None or answer[0] != 200:
             self._seen.errors.append(f"{person} at {moment}: the client got {answer}")
             return

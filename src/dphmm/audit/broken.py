@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from fractions import Fraction
+from itertools import count, takewhile
+from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,8 @@ from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.audit.sampler import Answers, MechanismSampler
 from dphmm.audit.sequences import BatchSampler
 from dphmm.noise.cones import Fan, fan_of
+from dphmm.noise.envelope import envelope_of
+from dphmm.noise.layers import Layers
 from dphmm.noise.randomness import (
     FIRST_WORDS,
     KEY_BYTES,
@@ -32,6 +37,7 @@ __all__ = [
     "Printing",
     "RepeatingDays",
     "Replayed",
+    "Uncounted",
 ]
 
 PRINTED = 0.01
@@ -58,6 +64,29 @@ class ArcLength(MechanismSampler):
         states = np.full(size, state)
         source = SecureRandomness()
         return self.points[state] + fan.draw_many(self.claimed, source, names, (), states)
+
+
+class Uncounted(MechanismSampler):
+    """Chooses a layer of a staircase by e^(-epsilon k) alone, not by how many points it has."""
+
+    @property
+    def layers(self) -> Layers:
+        """The layers, chosen wrongly."""
+        assert self.gamma is not None
+        return _Uncounted(self.body, envelope_of(self.body), self.gamma)
+
+    def sample(self, state: int, size: int) -> Answers:
+        """Lattice answers."""
+        names, states = [b""] * size, np.full(size, state)
+        noise = self.layers.draw_many(self.claimed, SecureRandomness(), names, (), states)
+        return self.points[state] + noise
+
+
+class _Uncounted(Layers):
+    def tails(self, epsilon: Fraction, digits: int) -> list[int]:
+        """Those of a geometric number."""
+        numbers = (int(exp(-float(epsilon) * m) * 2**digits) for m in count(1))
+        return [*takewhile(bool, numbers), 0]
 
 
 class Floats(MechanismSampler):

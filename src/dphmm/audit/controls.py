@@ -1,16 +1,16 @@
-"""Nine broken mechanisms that an audit must catch before it may speak about a real one."""
+"""Ten broken mechanisms that an audit must catch before it may speak about a real one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, exp
+from math import ceil, exp, prod
 from typing import Any
 
 import numpy as np
 
-from dphmm._types import IntArray
+from dphmm._types import FloatArray, IntArray
 from dphmm.audit.broken import (
     PRINTED,
     REACH,
@@ -22,6 +22,7 @@ from dphmm.audit.broken import (
     Printing,
     RepeatingDays,
     Replayed,
+    Uncounted,
 )
 from dphmm.audit.certify import certify_miss
 from dphmm.audit.checks import LEAST_MISS, Finding, Test, law_miss, lower, ratio_miss
@@ -29,8 +30,10 @@ from dphmm.audit.events import Cells, Cones, fine_events
 from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, OFF, PILOT, Audit, audit_sampler
 from dphmm.audit.sampler import MechanismSampler, Sampler, checked
 from dphmm.audit.sequences import BatchSampler, running_sequence
+from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism, body_for
+from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -51,7 +54,7 @@ class Subject:
 
 
 def running_example(mechanism: str = "knorm") -> Subject:
-    """The paper's running example at epsilon 1, under `knorm`, `laplace` or `enlarged` noise.
+    """The paper's running example at epsilon 1: `knorm`, `staircase`, `laplace` or `enlarged`.
 
     Six states in the plane, in three categories. On a square, choosing a side by its length
     or by its cone is the same, and a wrong sampler would pass; here it is not. The whole hull
@@ -64,16 +67,13 @@ def running_example(mechanism: str = "knorm") -> Subject:
     make = body_for("knorm", "enlarged") if mechanism == "enlarged" else body_for(mechanism)
     hull = sensitivity_hull(query, policy)
     body = hull if make is None else make(hull)
-    return Subject(Mechanism(query, body, Fraction(1)), policy.edges)
+    gamma = best_gamma(body.rank, 1) if mechanism == "staircase" else None
+    return Subject(Mechanism(query, body, Fraction(1), gamma), policy.edges)
 
 
 def sampler_of(subject: Subject) -> Callable[[], Sampler]:
     """What makes fresh samplers of one of our own mechanisms."""
-    return lambda: MechanismSampler(
-        Mechanism(subject.mechanism.query, subject.mechanism.body, subject.mechanism.epsilon),
-        subject.edges,
-        subject.claimed,
-    )
+    return lambda: MechanismSampler(replace(subject.mechanism), subject.edges, subject.claimed)
 
 
 Maker = Callable[[], Sampler]
@@ -93,6 +93,11 @@ def _seeded(subject: Subject) -> Maker:
     )
 
 
+def _uncounted(subject: Subject) -> Maker:
+    steps = replace(subject.mechanism, gamma=best_gamma(subject.mechanism.body.rank, 1))
+    return _broken(Uncounted)(replace(subject, mechanism=steps))
+
+
 def _broken(kind: type[MechanismSampler]) -> Callable[[Subject], Maker]:
     return lambda subject: lambda: kind(subject.mechanism, subject.edges, subject.claimed)
 
@@ -104,6 +109,7 @@ def _sequence(kind: type[BatchSampler], **options: Any) -> Callable[[Subject], M
 CONTROLS: dict[str, tuple[Test, Callable[[Subject], Maker]]] = {
     "spends a tenth more": ("ratio", _off),
     "sides by arc length": ("law", _broken(ArcLength)),
+    "steps without their sizes": ("ratio", _uncounted),
     "floating point": ("fine bits", _broken(Floats)),
     "seeded": ("repeats", _seeded),
     "prints the state, 1%": ("atoms", _broken(Printing)),
@@ -174,6 +180,8 @@ def _miss(name: str, subject: Subject, result: Audit, draws: int, level: float) 
         return law_miss(
             cells.probabilities, cells.under(epsilon, shares / shares.sum()), draws, level
         )
+    if name == "steps without their sizes":
+        return ratio_miss(*_uncounted_shares(subject), draws, level, epsilon)
     if name == "floating point":
         return _fine_miss(subject, draws, level)
     if name == "seeded":
@@ -202,9 +210,7 @@ def _shares(name: str, subject: Subject) -> tuple[float, float]:
         return 1.0, 0.0
     if name == "tail cut off":
         # Beyond the reach of one state and not of the other.
-        near = np.abs(mechanism.body.lattice_vertices).max(axis=0) * ceil(REACH / epsilon)
-        box = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in near)), axis=-1)
-        noise = box.reshape(-1, len(near))
+        noise = _window(mechanism.body, ceil(REACH / epsilon))
         norms = mechanism.body.lattice_norms(noise) * epsilon
         beyond = mechanism.body.lattice_norms(noise + state - other) * epsilon > REACH
         held = np.exp(-norms) * (norms <= REACH)
@@ -216,6 +222,38 @@ def _shares(name: str, subject: Subject) -> tuple[float, float]:
         return share**2, share**2 * exp(-2 * epsilon)
     # Two independent answers are equal no more often than one is the likeliest.
     return 1.0, point
+
+
+def _uncounted_shares(subject: Subject) -> tuple[float, float]:
+    """The probabilities of the cones behind a state if layers are chosen without their sizes."""
+    sampler = _uncounted(subject)()
+    assert isinstance(sampler, Uncounted)
+    gamma = sampler.layers.gamma
+    sizes = [prod(2 * side + 1 for side in sampler.layers.box(k)) for k in range(2 * REACH)]
+    # A point of layer L is given by that layer and by all beyond it.
+    parts = [exp(-float(subject.claimed) * k) / size for k, size in enumerate(sizes)]
+    weights = np.append(np.cumsum(parts[::-1])[::-1], 0.0)
+    state, other = (sampler.points[s] for s in subject.edges[0])
+    noise = _window(sampler.body, 2 * REACH)
+
+    def chances(vectors: IntArray) -> FloatArray:
+        layers = sampler.body.lattice_layers(vectors, gamma)
+        return np.asarray(weights[np.minimum(layers, len(parts)).astype(int)])
+
+    cones = Cones(sampler.body)
+    held = np.zeros(len(noise), dtype=bool)
+    for inside, _ in cones.layers(noise, cones.facing(state - other)):
+        held |= inside
+    total = chances(noise).sum()
+    shares = chances(noise[held]), chances(noise[held] + state - other)
+    return float(shares[0].sum() / total), float(shares[1].sum() / total)
+
+
+def _window(body: SensitivityHull, radius: int) -> IntArray:
+    """Every vector within so many hulls, and some beyond."""
+    near = np.abs(body.lattice_vertices).max(axis=0) * radius
+    box = np.stack(np.meshgrid(*(np.arange(-n, n + 1) for n in near)), axis=-1)
+    return box.reshape(-1, len(near))
 
 
 def _fine_miss(subject: Subject, draws: int, level: float) -> float:

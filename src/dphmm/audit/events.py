@@ -1,8 +1,9 @@
 """What is looked at, fixed before anything is drawn: events and cells.
 
 K-norm noise has a likelihood ratio of exactly e^(epsilon ||v||) on the cones over the facets
-that f(s) - f(s') = v passes through: nowhere is a violation easier to see. Half-open cones
-also cut the whole lattice into cells whose probabilities are known exactly.
+that f(s) - f(s') = v passes through: nowhere is a violation easier to see. A staircase has it
+there too if the norm is whole, and elsewhere where it carries an answer over a border more.
+Half-open cones also cut the whole lattice into cells whose probabilities are known exactly.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, floor, frexp, log
+from math import ceil, exp, floor, frexp, inf, log
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.audit.sampler import Answers, Checked
 from dphmm.geometry.hull import SensitivityHull
-from dphmm.geometry.lattice import exact_product, hermite
-from dphmm.noise.cones import MAX_SUMMED, Cone, Fan, fan_of
+from dphmm.geometry.lattice import exact_product
+from dphmm.noise.cones import MAX_SUMMED, Fan, fan_of
 
 __all__ = ["Cells", "Cones", "Event", "chosen_edges", "fine_events", "ratio_events"]
 
@@ -53,11 +54,13 @@ class Cones:
     """The half-open cones of a body, and where noise falls among them."""
 
     body: SensitivityHull
+    gamma: Fraction | None = None
+    """Of staircase noise."""
 
     @property
     def fan(self) -> Fan:
         """The checked fan of the body."""
-        return fan_of(self.body)
+        return fan_of(self.body, self.gamma)
 
     def layers(self, noise: Answers, numbers: Iterable[int]) -> Iterator[tuple[Mask, Answers]]:
         """For some cones the noise that each holds, and its coordinates there times the volume."""
@@ -172,9 +175,9 @@ def _cell_probabilities(
     decay = exp(-epsilon)
     layers = np.array([(1 - decay) * decay**m for m in range(depth)] + [decay**depth])
     parts = []
-    for cone, share in zip(fan.cones, shares, strict=True):
-        rank = len(cone.generators)
-        within = _within_cell(cone, epsilon, bins).reshape((bins,) * rank)
+    rank = fan.body.rank
+    for number, share in enumerate(shares):
+        within = _within_cell(fan, number, epsilon, bins).reshape((bins,) * rank)
         cells = within / within.sum() * share
         for axis in range(rank):
             # Each side's bins become layers times bins.
@@ -185,18 +188,10 @@ def _cell_probabilities(
     return np.concatenate(parts)
 
 
-def _within_cell(cone: Cone, epsilon: float, bins: int) -> FloatArray:
+def _within_cell(fan: Fan, number: int, epsilon: float, bins: int) -> FloatArray:
     if bins == 1:
         return np.ones(1)
-    diagonal = [row[i] for i, row in enumerate(hermite(cone.generators))]
-    sums: FloatArray = kernels.cells.binned(
-        np.array(diagonal, dtype=np.int64),
-        np.array([[a % cone.volume for a in row] for row in cone.adjugate], dtype=np.int64),
-        cone.volume,
-        np.array(cone.strict),
-        epsilon,
-        bins,
-    )
+    sums: FloatArray = kernels.cells.binned(*fan.cell(number), epsilon, bins)
     return sums
 
 
@@ -218,24 +213,29 @@ def ratio_events(claim: Checked, edges: IntArray) -> list[Event]:
     ordered = [(int(a), int(b)) for pair in edges for a, b in (pair, pair[::-1])]
     if claim.body is None or claim.moments > 1:
         return [event for a, b in ordered for event in _half_spaces(claim.points, a, b)]
-    cones = Cones(claim.body)
+    cones = Cones(claim.body, claim.gamma)
     return [_cone_event(claim, cones, a, b) for a, b in ordered]
 
 
 def _cone_event(claim: Checked, cones: Cones, state: int, other: int) -> Event:
     """The cones behind a state as seen from another, where nothing else is likelier."""
     point = claim.points[state]
-    facing = cones.facing(point - claim.points[other])
+    away = point - claim.points[other]
+    norm, facing = cones.body.lattice_norm(away), cones.facing(away)
     shares = cones.fan.masses(float(claim.epsilon)) if cones.fan.cones else np.ones(0)
+    everywhere = claim.gamma is None or norm in (floor(norm), inf)
 
     def holds(answers: Answers) -> Mask:
         held = np.zeros(len(answers), dtype=bool)
         for inside, _ in cones.layers(answers - point, facing):
             held |= inside
+        if not everywhere:
+            noise = answers - point
+            held &= claim.exponents(noise + away) - claim.exponents(noise) >= ceil(norm)
         return held
 
     what = f"answers in the cones behind {state}, given {state} and {other}"
-    return Event(state, other, what, holds, float(shares[facing].sum()))
+    return Event(state, other, what, holds, float(shares[facing].sum()) if everywhere else None)
 
 
 def _half_spaces(points: Answers, state: int, other: int) -> list[Event]:

@@ -124,7 +124,7 @@ def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: floa
     cells = None
     single = claim.moments == 1
     if claim.body is not None and single:
-        cells = Cells.of(Cones(claim.body), float(claim.epsilon), draws)
+        cells = Cells.of(Cones(claim.body, claim.gamma), float(claim.epsilon), draws)
     pointed = claim.body is None and claim.lattice and claim.log_probability is not None
     laws = len(states) if cells is not None or pointed else 0
     level = false_alarm / 2 / (len(ratios) + len(fines) + laws + 3)
@@ -229,7 +229,7 @@ def _ratio_miss(claim: Checked, event: Event, draws: int, level: float) -> float
         return None
     norm = float(claim.body.lattice_norm(claim.points[event.state] - claim.points[event.other]))
     spent = float(claim.epsilon * OFF)
-    cones = Cones(claim.body)
+    cones = Cones(claim.body, claim.gamma)
     facing = cones.facing(claim.points[event.state] - claim.points[event.other])
     share = float(cones.fan.masses(spent)[facing].sum())
     return ratio_miss(share, share * exp(-spent * norm), draws, level, float(claim.epsilon))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -13,12 +14,13 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dphmm._types import IntArray
+from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import Randomness
+from dphmm.noise.staircase import as_gamma
 
 __all__ = [
     "Answers",
@@ -41,11 +43,11 @@ Answers: TypeAlias = NDArray[Any]
 class Sampler(Protocol):
     """Somebody's mechanism: this much is enough to hold it against its claim.
 
-    Four more attributes make the audit sharper. `lattice = True` says that every answer is
+    Five more attributes make the audit sharper. `lattice = True` says that every answer is
     a vector of integers. `log_probability(answer)` gives the claimed log-probability of one
     answer in every state. `body`, a `SensitivityHull`, says that the noise is claimed to be
-    exact K-norm noise from it. `moments = n` says that a "state" is a path, and that a row
-    holds the n answers given along it, one after the other.
+    exact K-norm noise from it, or, with `gamma`, staircase noise. `moments = n` says that a
+    "state" is a path, and that a row holds the n answers given along it, one after the other.
     """
 
     @property
@@ -84,6 +86,11 @@ class MechanismSampler:
         """The body of the noise."""
         return self.mechanism.body
 
+    @property
+    def gamma(self) -> Fraction | None:
+        """That of staircase noise."""
+        return self.mechanism.gamma
+
     def sample(self, state: int, size: int) -> Answers:
         """Lattice answers."""
         return self.mechanism.sample_lattice_many(state, size, self.randomness)
@@ -116,6 +123,8 @@ class Checked:
     log_probability: Callable[[Answers], ArrayLike] | None
     moments: int
     limits: Mapping[tuple[int, int], Fraction]
+    gamma: Fraction | None = None
+    """Of staircase noise; None for K-norm noise."""
 
     @property
     def dimension(self) -> int:
@@ -125,6 +134,30 @@ class Checked:
     def limit(self, state: int, other: int) -> Fraction:
         """The epsilon that is claimed between two states, in either order."""
         return self.limits[min(state, other), max(state, other)]
+
+    @cached_property
+    def facets(self) -> FloatArray:
+        """(d, facets) the linear functions whose largest absolute value is the norm in the span."""
+        body = self.body
+        assert body is not None
+        inside = body.transform[:, : body.rank].astype(np.float64)
+        offsets = body.body.offsets.astype(np.float64)[:, None]
+        return np.asarray(inside @ (body.body.normals.astype(np.float64) / offsets).T)
+
+    def norms(self, noise: Answers) -> FloatArray:
+        """How far noise is in the body's norm."""
+        assert self.body is not None
+        if noise.dtype.kind == "f":
+            return np.asarray(np.abs(noise @ self.facets).max(axis=1))
+        return self.body.lattice_norms(noise)
+
+    def exponents(self, noise: Answers) -> FloatArray:
+        """By how many epsilons noise is less likely than none: its norm, or its layer."""
+        if self.gamma is None or self.body is None:
+            return self.norms(noise)
+        if noise.dtype.kind == "f":
+            return np.ceil(np.maximum(self.norms(noise) - float(self.gamma), 0))
+        return self.body.lattice_layers(noise, self.gamma)
 
 
 def checked(sampler: Sampler) -> Checked:
@@ -163,6 +196,7 @@ def checked(sampler: Sampler) -> Checked:
         getattr(sampler, "log_probability", None),
         moments,
         limits,
+        as_gamma(getattr(sampler, "gamma", None)),
     )
 
 

@@ -66,7 +66,7 @@ def scores_of(claim: Checked, state: int, other: int) -> Iterator[Score]:
     kind: Kind = "half-spaces" if claim.body is None else "cones"
 
     def gain(some: Answers) -> FloatArray:
-        nearer = _by_moment(claim, some, rest) - _by_moment(claim, some, point)
+        nearer = _by_moment(claim, some, rest, True) - _by_moment(claim, some, point, True)
         return np.asarray(nearer.sum(axis=1))
 
     yield Score(kind, f"the distance from {other} less that from {state}", gain)
@@ -90,25 +90,19 @@ def distances(claim: Checked, answers: Answers, point: Answers) -> FloatArray:
     return np.asarray(_by_moment(claim, answers, point).max(axis=1))
 
 
-def _by_moment(claim: Checked, answers: Answers, point: Answers) -> FloatArray:
-    """(size, moments) distances: in the body's norm if there is one, else the largest entry."""
+def _by_moment(
+    claim: Checked, answers: Answers, point: Answers, likelihoods: bool = False
+) -> FloatArray:
+    """(size, moments) distances: in the body's norm if there is one, else the largest entry.
+
+    For `likelihoods` as the claimed law counts them, which a staircase rounds up.
+    """
     noise = (answers - point).reshape(-1, claim.dimension)
     if claim.body is None:
         far = np.abs(noise).max(axis=1).astype(np.float64)
-    elif noise.dtype.kind == "f":
-        far = np.abs(noise @ _facets(claim)).max(axis=1)
     else:
-        far = claim.body.lattice_norms(noise)
+        far = claim.exponents(noise) if likelihoods else claim.norms(noise)
     return np.minimum(far, FAR).reshape(-1, claim.moments)
-
-
-def _facets(claim: Checked) -> FloatArray:
-    """(d, facets) the linear functions whose largest absolute value is the norm in the span."""
-    body = claim.body
-    assert body is not None
-    inside = body.transform[:, : body.rank].astype(np.float64)
-    normals = body.body.normals.astype(np.float64) / body.body.offsets.astype(np.float64)[:, None]
-    return np.asarray(inside @ normals.T)
 
 
 def _runs(claim: Checked, answers: Answers) -> FloatArray:
@@ -148,7 +142,7 @@ def cones_around(claim: Checked, state: int) -> Iterator[Classes]:
     """The cones over the facets of the body, around a state; only for answers of one moment."""
     if claim.body is None or claim.moments > 1 or not claim.body.rank:
         return
-    facets, point = _facets(claim), claim.points[state]
+    facets, point = claim.facets, claim.points[state]
     number = facets.shape[1]
     if number > MAX_CONES:
         return

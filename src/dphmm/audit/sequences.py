@@ -67,6 +67,7 @@ class SequenceSampler:
         days: How many steps each day has.
         asks: How often everything is asked.
         body: The body of the noise, if it is the same at every step.
+        gamma: That of staircase noise.
     """
 
     model: Chain
@@ -78,6 +79,7 @@ class SequenceSampler:
     days: tuple[int, ...]
     asks: int = 1
     body: SensitivityHull | None = None
+    gamma: Fraction | None = None
     lattice: bool = True
 
     @property

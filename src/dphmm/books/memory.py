@@ -113,9 +113,10 @@ class MemoryBook:
             return ()
         return [record for time, record in said.items() if time > after]
 
-    def answers(self, line: Line) -> list[Record]:
+    def answers(self, line: Line, *, after: int | None = None) -> list[Record]:
         """See `Book`."""
-        return list(self._said(line).values())
+        said = self._said(line).values()
+        return [record for record in said if after is None or record.time > after]
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""

@@ -119,10 +119,10 @@ class Store:
         person = find_person(transaction, line.client, line.person)
         standing = None if person is None else self._standing(transaction, person, line.query)
         latest = None if standing is None else standing.time
-        found = person
+        found, clock = person, None
         if standing is None:
             stone = self._stone(transaction, line.client, line.person)
-            latest = stone.times.get(line.query)
+            latest, clock = stone.times.get(line.query), stone.clocks.get(line.query)
             if found is None:
                 found = Person(0, stone.budget, stone.spent, stone.spent, 0, stone.version)
             else:
@@ -142,6 +142,7 @@ class Store:
             key=key,
             known=person is not None,
             version=found.version,
+            clock=clock,
         )
 
     def _stone(self, transaction: Transaction, client: str, person: str) -> Tombstone:
@@ -332,7 +333,7 @@ class Store:
             found = self._known(transaction, client, person)
             rows = transaction.rows(
                 "SELECT time, query, epsilon, constrained FROM answers "
-                "WHERE person = ? ORDER BY number",
+                "WHERE person = ? AND lattice <> '[]' ORDER BY number",
                 (found.number,),
             )
             clocks = {self._clock(transaction, found, q) for q in find_queries(transaction, found)}

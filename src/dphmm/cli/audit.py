@@ -32,7 +32,7 @@ from dphmm.scenario.scenario import Scenario
 
 __all__ = ["command"]
 
-OURS = ("knorm", "laplace", "enlarged")
+OURS = ("knorm", "staircase", "laplace", "enlarged")
 
 STREAMS = ("batch", "stream")
 """The running example over several steps, by the two ways in which we release."""
@@ -45,7 +45,7 @@ STREAM_SHARE = 300
 @click.argument("scenario_file", metavar="[SCENARIO.TOML]", required=False)
 @click.option(
     "--mechanism", "mechanisms", multiple=True, metavar="NAME",
-    help="knorm, laplace, enlarged, batch, stream, or your own as module:object; may be repeated.",
+    help="knorm, staircase, laplace, enlarged, batch, stream, or module:object; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--draws", default=DRAWS, show_default=True, type=click.IntRange(1000), metavar="N",
@@ -57,12 +57,12 @@ def command(
 ) -> int:
     r"""Test the noise against the epsilon that it claims, from its answers alone.
 
-    First nine broken mechanisms are audited; if one is not caught, nothing is said about the
-    others. Then knorm, laplace and enlarged noise, batches and streams on the paper's running
-    example, or the noise and a short stream of a scenario, or your own mechanism. Half of the
-    draws look for events that tell linked states apart, the other half certifies them. The exit
-    code is 1 if a violation was found or a control was missed. An audit can find a violation; it
-    cannot show that there is none.
+    First ten broken mechanisms are audited; if one is not caught, nothing is said about the
+    others. Then knorm, staircase, laplace and enlarged noise, batches and streams on the paper's
+    running example, or the noise and a short stream of a scenario, or your own mechanism. Half
+    of the draws look for events that tell linked states apart, the other half certifies them.
+    The exit code is 1 if a violation was found or a control was missed. An audit can find a
+    violation; it cannot show that there is none.
 
     \b
     Example:

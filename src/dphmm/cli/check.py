@@ -9,8 +9,17 @@ import click
 
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.checking import Step, check_steps, covered, guarantee, planned_costs
+from dphmm.scenario.building import unit_of
+from dphmm.scenario.checking import (
+    Step,
+    check_steps,
+    covered,
+    guarantee,
+    how_often,
+    planned_costs,
+)
 from dphmm.scenario.scenario import Scenario
+from dphmm.tables.units import measure
 
 __all__ = ["command"]
 
@@ -37,6 +46,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     unprotected = any(step.exposed for step in found)
     costs = planned_costs(scenario, steps)
     if as_json:
+        often = how_often(scenario)
         print_json(
             {
                 "scenario": scenario.name,
@@ -44,7 +54,11 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "model": scenario.source,
                 "epsilon": as_text(scenario.settings.epsilon),
                 "guarantee": guarantee(scenario),
+                "speaks": None
+                if often is None
+                else asdict(often) | {"epsilon": as_text(often.epsilon)},
                 "exposed": unprotected,
+                "unit": unit_of(scenario),
                 "steps": [_plain(step) for step in found],
                 "costs": None if costs is None else costs.plain(),
             }
@@ -54,12 +68,13 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     click.echo(guarantee(scenario))
     head = "step  possible  exposed  repair adds  hull                    DoP         error"
     click.echo(f"{head:82s}  least")
+    unit = unit_of(scenario)
     for step in found:
-        click.echo(_line(step))
+        click.echo(_line(step, unit))
         if step.own_error is not None:
             click.echo(
-                f"      {step.own_possible} by the model's own moves, error {step.own_error:.4g} "
-                f"if they were facts"
+                f"      {step.own_possible} by the model's own moves, error "
+                f"{measure(step.own_error, unit)} if they were facts"
             )
         if step.exposed_before:
             names = ", ".join(step.exposed_before[:LISTED])
@@ -79,17 +94,19 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         click.echo(f"If each of {steps} steps is answered:")
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     nobody = f"Nobody is exposed in these steps{covered(scenario)}."
-    click.echo("Somebody is exposed." if unprotected else nobody)
+    verdict = "Somebody is exposed." if unprotected else nobody
+    click.echo(click.style(verdict, fg="red" if unprotected else "green"))
     return int(unprotected)
 
 
-def _line(step: Step) -> str:
-    hull = f"rank {step.rank}, size {step.volume:.4g}"
+def _line(step: Step, unit: str) -> str:
+    squared = f"{unit}^{step.rank}" if unit and step.rank > 1 else unit
+    hull = f"rank {step.rank}, {measure(step.volume, squared)}"
     degrees = f"{step.least_protection}..{step.most_protection}"
     return (
         f"{step.time:4d}  {step.possible:8d}  {len(step.exposed_before):7d}  "
-        f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {step.error:<10.4g}  "
-        f"{step.least_error:.4g}"
+        f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {measure(step.error, unit):10s}  "
+        f"{measure(step.least_error, unit)}"
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 import click
@@ -20,15 +21,19 @@ __all__ = [
     "column_option",
     "columns_from",
     "engine_option",
+    "is_quiet",
     "json_option",
     "keyed",
     "print_json",
     "progress",
     "read_key",
+    "say",
     "spark_session",
 ]
 
 Item = TypeVar("Item")
+OFTEN = 30.0
+"""Seconds between two lines about progress where nobody watches a bar."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -38,8 +43,20 @@ column_option: Decorator = click.option(
     "column_names",
     multiple=True,
     metavar="OURS=THEIRS",
-    help="What a column is called, such as person=rider; may be repeated.",
+    help="The name or number of a column, such as person=rider or time=4; may be repeated.",
 )
+
+
+def is_quiet() -> bool:
+    """Whether somebody asked for no more than results, notes and errors."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get("dphmm.quiet"))
+
+
+def say(line: str) -> None:
+    """A line for people about what was done; nothing when they want it quiet."""
+    if not is_quiet():
+        click.echo(line)
 
 
 def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,16 +96,19 @@ def keyed(key_file: str | None) -> Randomness | None:
     return None if key_file is None else KeyedRandomness(read_key(key_file))
 
 
-def columns_from(names: Iterable[str]) -> dict[str, str]:
+PLAIN_COLUMNS = ("person", "time", "state", "x", "y", "latitude", "longitude")
+
+
+def columns_from(names: Iterable[str], known: Sequence[str] = PLAIN_COLUMNS) -> dict[str, str]:
     """The columns that `--column` options name."""
     columns = {}
     for name in names:
         ours, equals, theirs = name.partition("=")
         if not equals or not theirs:
             raise click.UsageError(f"--column must be OURS=THEIRS, got {name!r}")
-        if ours not in ("person", "time", "state", "x", "y", "latitude", "longitude"):
+        if ours not in known:
             raise click.UsageError(
-                f"--column must name person, time, state, x, y, latitude or longitude, got {ours!r}"
+                f"--column must name {', '.join(known[:-1])} or {known[-1]}, got {ours!r}"
             )
         columns[ours] = theirs
     return columns
@@ -100,20 +120,41 @@ def print_json(value: Any) -> None:
 
 
 def progress(items: Iterable[Item], *, total: int | None = None, what: str = "") -> Iterator[Item]:
-    """The items, with a bar on a terminal's standard error once they take two seconds."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    tqdm = require("tqdm", "cli").tqdm
-    yield from tqdm(items, total=total, desc=what, delay=2, leave=False, file=sys.stderr)
+    """The items, with a bar on a terminal's standard error once they take two seconds.
+
+    Where standard error is no terminal there is a line every half minute instead.
+    """
+    with progress_bar(total=total, what=what) as update:
+        for item in items:
+            yield item
+            update(1)
 
 
 @contextmanager
-def progress_bar(*, total: int, what: str = "") -> Iterator[Callable[[int], object]]:
+def progress_bar(*, total: int | None, what: str = "") -> Iterator[Callable[[int], object]]:
     """The same for work that itself says how many more items are done."""
-    if not sys.stderr.isatty():
+    if is_quiet():
         yield lambda count: None
-        return
-    tqdm = require("tqdm", "cli").tqdm
-    with tqdm(total=total, desc=what, delay=2, leave=False, file=sys.stderr) as bar:
-        yield bar.update
+    elif sys.stderr.isatty():
+        tqdm = require("tqdm", "cli").tqdm
+        with tqdm(total=total, desc=what, delay=2, leave=False, file=sys.stderr) as bar:
+            yield bar.update
+    else:
+        yield _Lines(total, what).update
+
+
+class _Lines:
+    """Progress for a log: a line now and then."""
+
+    def __init__(self, total: int | None, what: str) -> None:
+        self._total, self._what = total, what
+        self._done, self._said = 0, monotonic()
+
+    def update(self, count: int) -> None:
+        """So many more are done."""
+        self._done += count
+        now = monotonic()
+        if now - self._said >= OFTEN and self._done != self._total:
+            self._said = now
+            of = f" of {self._total}" if self._total else ""
+            click.echo(f"dphmm: {self._what}: {self._done}{of}", err=True)

@@ -11,6 +11,7 @@ from time import perf_counter
 import click
 
 from dphmm.cli.common import json_option, print_json
+from dphmm.cli.common import say as tell
 from dphmm.demo import MOST_PEOPLE, Demo, run_demo
 
 __all__ = ["command"]
@@ -53,10 +54,10 @@ def command(folder: str, people: int, as_json: bool) -> int:
 
     def say(line: str) -> None:
         if not as_json:
-            click.echo(f"  {line}")
+            tell(f"  {line}")
 
     if not as_json:
-        click.echo("dphmm demo\n")
+        tell("dphmm demo\n")
     demo = run_demo(folder, people=people, say=say)
     seconds = perf_counter() - began
     if as_json:
@@ -112,14 +113,14 @@ def _print(demo: Demo, seconds: float) -> None:
         "",
         "What to type next",
         f"  {program} check {folder}/city.toml",
-        f"  {program} design {folder}/city.toml --find epsilon --error 1000",
-        f"  {program} report {folder}/city.toml {folder}/released.csv --person {last} --unit m "
+        f"  {program} design {folder}/city.toml --find epsilon --error 1km",
+        f"  {program} report {folder}/city.toml {folder}/released.csv --person {last} "
         f"-o {folder}/{last}.html",
         f"  {program} studio {folder}/city.toml",
         "",
         f"Done in {seconds:.0f} seconds. docs/tutorial.md goes through it step by step.",
     ]
-    click.echo("\n".join(lines))
+    tell("\n".join(lines))
 
 
 def _program() -> str:

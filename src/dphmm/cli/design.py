@@ -6,9 +6,11 @@ import click
 
 from dphmm.cli.common import json_option, print_json
 from dphmm.geometry.exact import as_text
+from dphmm.scenario.building import unit_of
 from dphmm.scenario.checking import covered
 from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.scenario import Scenario
+from dphmm.tables.units import length, measure
 
 __all__ = ["command"]
 
@@ -16,7 +18,7 @@ __all__ = ["command"]
 @click.command("design")
 @click.argument("scenario_file", metavar="SCENARIO.TOML")
 @click.option("--find", type=click.Choice(["radius", "epsilon"]), required=True)
-@click.option("--error", help="The largest root mean squared error, in the units of the query.")
+@click.option("--error", help="The largest root mean squared error, such as 250 or 0.25km.")
 @click.option("--protection", type=click.IntRange(2), help="The smallest degree of protection.")
 @click.option("--steps", default=10, show_default=True, type=click.IntRange(1), metavar="T")
 @json_option
@@ -36,18 +38,20 @@ def command(
 
     \b
     Example:
-      dphmm design town.toml --find epsilon --error 250
+      dphmm design town.toml --find epsilon --error 250m
       dphmm design town.toml --find radius --protection 5
     """
     scenario = Scenario.load(scenario_file)
+    unit = unit_of(scenario)
+    wanted = None if error is None else length(error, unit, "error")
     if find == "epsilon":
         if error is None or protection is not None:
             raise click.UsageError("--find epsilon must go with --error, and with nothing else")
-        found = find_epsilon(scenario, error, steps)
+        found = find_epsilon(scenario, wanted or 0, steps)
     elif error is None and protection is None:
         raise click.UsageError("--find radius must go with --error or --protection")
     else:
-        found = find_radius(scenario, error=error, protection=protection, steps=steps)
+        found = find_radius(scenario, error=wanted, protection=protection, steps=steps)
     if as_json:
         facts = None
         if found is not None:
@@ -60,8 +64,8 @@ def command(
     setting = "epsilon" if find == "epsilon" else "policy.distance"
     click.echo(f'{setting} = "{as_text(found.value)}"')
     click.echo(
-        f"gives an error of at most {found.error:.4g} and hides every possible state among "
-        f"at least {found.protection} (itself included), in steps without a release"
+        f"gives an error of at most {measure(found.error, unit)} and hides every possible state "
+        f"among at least {found.protection} (itself included), in steps without a release"
         f"{covered(scenario)}"
     )
     return 0

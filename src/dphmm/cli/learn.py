@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from dphmm.chain.anywhere import HELD_OUT, Share, Zeros
 from dphmm.cli.common import (
@@ -14,9 +16,11 @@ from dphmm.cli.common import (
     json_option,
     print_json,
     progress,
+    say,
     spark_session,
 )
-from dphmm.cost.statement import CONDITION
+from dphmm.cost.words import CONDITION
+from dphmm.errors import DataError
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
@@ -28,9 +32,11 @@ from dphmm.scenario.learning import (
 from dphmm.scenario.models import LearnedModel, write_model
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 from dphmm.tables.trips import read_trips
+from dphmm.tables.units import length
 
 __all__ = ["command"]
 
@@ -40,16 +46,17 @@ TOGETHER = 10_000
 
 @click.command("learn")
 @click.argument("trips")
+@click.option("--scenario", metavar="TOML", help="Take states, time step and output from here.")
 @click.option("--states", "states_file", metavar="CSV", help="The states, one row each.")
-@click.option("-o", "--output", required=True, metavar="FILE", help="The model, such as model.npz.")
-@click.option("--time-step", default="1", show_default=True, help="A number, or like '5 min'.")
+@click.option("-o", "--output", metavar="FILE", help="The model, such as model.npz.")
+@click.option("--time-step", help="A number, or like '5 min'; 1 unless you say so.")
 @click.option("--time-zone", help="The place of dates that name no zone.")
 @click.option("--slots", default=1, type=click.IntRange(1), help="Models that take turns.")
 @click.option("--smoothing", default=0.0, type=click.FloatRange(0), help="Added to every count.")
 @click.option("--epsilon", help="Learn privately, at this price for everything of one person.")
 @click.option("--max-moves", default=100, show_default=True, type=click.IntRange(1))
 @click.option("--prior", default=0.5, show_default=True, help="Added to every noisy count.")
-@click.option("--radius", type=click.FloatRange(0), help="Moves are possible within this distance.")
+@click.option("--radius", help="Moves are possible within this distance, such as 500 or 0.5km.")
 @click.option("--moves", metavar="CSV", help="The possible moves, two labels a row.")
 @click.option(
     "--zeros",
@@ -70,16 +77,17 @@ TOGETHER = 10_000
 @json_option
 def command(
     trips: str,
+    scenario: str | None,
     states_file: str | None,
-    output: str,
-    time_step: str,
+    output: str | None,
+    time_step: str | None,
     time_zone: str | None,
     slots: int,
     smoothing: float,
     epsilon: str | None,
     max_moves: int,
     prior: float,
-    radius: float | None,
+    radius: str | None,
     moves: str | None,
     zeros: Zeros,
     anywhere: Share,
@@ -107,11 +115,24 @@ def command(
 
     \b
     Example:
-      dphmm learn trips.csv --states cells.csv -o model.npz
-      dphmm learn trips.csv --states cells.csv --epsilon 1 --radius 500 -o model.npz
+      dphmm learn town/trips.csv --scenario town/scenario.toml
+      dphmm learn trips.csv --states cells.csv --time-step "5 min" -o model.npz
+      dphmm learn trips.csv --states cells.csv --epsilon 1 --radius 500m -o model.npz
       dphmm learn released.csv --from-releases town.toml -o better.npz
       dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
     """
+    unit, lost = "m", None
+    if scenario is not None:
+        if states_file is not None or time_step is not None or from_releases is not None:
+            raise click.UsageError(
+                "--scenario must stand without --states, --time-step and --from-releases"
+            )
+        settings, folder = Settings.read(scenario), Path(scenario).parent
+        states_file, output = str(folder / settings.states), output or str(folder / settings.model)
+        time_step, time_zone = str(settings.clock.step), time_zone or settings.clock.zone
+        unit = settings.unit or "m"
+    if output is None:
+        raise click.UsageError("--output must be given, or --scenario")
     if from_releases is not None:
         if engine != "local":
             raise click.UsageError("--from-releases must go with --engine local")
@@ -121,11 +142,12 @@ def command(
             raise click.UsageError("--from-releases must stand without --zeros and --anywhere")
         learned = _from_releases(trips, Scenario.load(from_releases), iterations)
     elif states_file is None:
-        raise click.UsageError("--states must be given")
+        raise click.UsageError("--states must be given, or --scenario")
     else:
         states = States.read(states_file)
-        clock = Clock(int(time_step) if time_step.isdigit() else time_step, zone=time_zone)
-        support = _support(states, radius, moves)
+        step = time_step or "1"
+        clock = Clock(int(step) if step.isdigit() else step, zone=time_zone)
+        support = _support(states, radius, moves, unit)
         if epsilon is not None and support is None:
             raise click.UsageError("--epsilon must go with --radius or --moves")
         if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):
@@ -138,12 +160,14 @@ def command(
         if engine == "spark":
             options = raw if epsilon is None else private
             learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
-        elif epsilon is None:
-            learned = learn_public(_people(trips, states, clock, columns), len(states), **raw)
         else:
-            learned = learn_private(_people(trips, states, clock, columns), len(states), **private)
+            people, lost = _people(trips, states, clock, columns, support)
+            if epsilon is None:
+                learned = learn_public(people, len(states), **raw)
+            else:
+                learned = learn_private(people, len(states), **private)
     write_model(output, learned.model, learned.source)
-    _report(learned, output, as_json)
+    _report(learned, output, lost, epsilon is not None, as_json)
     return 0
 
 
@@ -157,23 +181,38 @@ def _share(given: str | None) -> Share:
         raise click.BadParameter(f"must be a number or {HELD_OUT}, got {given!r}") from None
 
 
-def _report(learned: LearnedModel, output: str, as_json: bool) -> None:
+def _report(
+    learned: LearnedModel,
+    output: str,
+    lost: dict[str, int] | None,
+    private: bool,
+    as_json: bool,
+) -> None:
+    """What was learned, and from how much; the latter is private if the model is to be."""
     first = learned.model.at(1)
     if as_json:
         facts = {"model": output, "states": first.n_states, "moves": int(first.transition.nnz)}
-        facts |= {"zeros": first.zeros, "anywhere": first.anywhere}
-        print_json({**facts, "source": learned.source})
+        facts |= {"zeros": first.zeros, "anywhere": first.anywhere, "source": learned.source}
+        print_json(facts if lost is None else {**facts, "private" if private else "from": lost})
         return
-    click.echo(f"{output}: {first.n_states} states, {first.transition.nnz} moves")
+    say(f"{output}: {first.n_states} states, {first.transition.nnz} possible moves")
+    if lost is not None:
+        say(
+            f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
+            f"{lost['gaps']} lost to gaps, {lost['beyond']} beyond the possible moves"
+            + (" (private: for your eyes, not in the model)" if private else "")
+        )
     if first.anywhere:
-        click.echo(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
+        say(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
     else:
-        click.echo(f"zeros are facts: what is promised holds {CONDITION}")
-    click.echo(f"source: {learned.source}")
+        say(f"zeros are facts: what is promised holds {CONDITION}")
+    say(f"source: {learned.source}")
 
 
-def _people(trips: str, states: States, clock: Clock, columns: dict[str, str]) -> list[Moves]:
-    """Everybody's moves; a person's trips are cut where a step is missing."""
+def _people(
+    trips: str, states: States, clock: Clock, columns: dict[str, str], support: Any
+) -> tuple[list[Moves], dict[str, int]]:
+    """Everybody's moves, and how many there are; trips are cut where a step is missing."""
     tracks: dict[str, tuple[list[int], list[int]]] = {}
     for row in progress(
         read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
@@ -181,7 +220,27 @@ def _people(trips: str, states: States, clock: Clock, columns: dict[str, str]) -
         slots, visited = tracks.setdefault(row.person, ([], []))
         slots.append(row.slot)
         visited.append(row.state)
-    return [Moves.of_rows(slots, visited) for slots, visited in tracks.values()]
+    people = [Moves.of_rows(slots, visited) for slots, visited in tracks.values()]
+    moves = Moves.joined(people)
+    gaps = sum(len(set(slots)) - 1 for slots, _ in tracks.values()) - len(moves)
+    if not len(moves):
+        raise DataError(
+            f"{Path(trips).name}: trips must hold neighbouring steps, got {gaps} gaps and no move; "
+            f"is {clock.step!r} the right time step?"
+        )
+    if gaps > len(moves):
+        click.echo(
+            f"dphmm: note: most steps come after a gap; is {clock.step!r} the right time step?",
+            err=True,
+        )
+    allowed = np.ones(1) if support is None else support[moves.sources, moves.targets]
+    beyond = int((np.asarray(allowed) == 0).sum())
+    return people, {
+        "people": len(people),
+        "moves": len(moves) - beyond,
+        "gaps": gaps,
+        "beyond": beyond,
+    }
 
 
 def _on_spark(
@@ -201,13 +260,14 @@ def _on_spark(
         return learn(table, states, clock, columns=columns, name=trips, **options)
 
 
-def _support(states: States, radius: float | None, moves: str | None) -> Any:
+def _support(states: States, radius: str | None, moves: str | None, unit: str) -> Any:
     if radius is not None and moves is not None:
         raise click.UsageError("--radius must stand without --moves")
     if radius is not None:
         if not states.place_columns:
             raise click.UsageError("--radius must go with states that have places")
-        return moves_within(states.values(states.place_columns), radius)
+        reach = float(length(radius, unit, "radius"))
+        return moves_within(states.values(states.place_columns), reach)
     if moves is not None:
         pairs = states.read_edges(moves)
         edges = [[states.state_of(a), states.state_of(b)] for a, b in pairs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -11,6 +12,9 @@ from dphmm.books.changing import adopt_terms, open_book, rotate_key
 from dphmm.books.store import Store
 from dphmm.cli.common import json_option, keyed, print_json
 from dphmm.geometry.exact import as_text
+from dphmm.release.admission import Place
+from dphmm.release.moment import Line
+from dphmm.release.terms import Terms
 from dphmm.scenario import Scenario
 
 __all__ = ["command"]
@@ -32,26 +36,37 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("book")
+@click.argument("scenario_file", metavar="[SCENARIO.TOML]", required=False)
 @json_option
-def show_command(book: str, as_json: bool) -> int:
+def show_command(book: str, scenario_file: str | None, as_json: bool) -> int:
     r"""Say what was said about how many people, and what it cost.
+
+    Where a person has a budget, or a scenario is given that has a limit, also what is left of
+    it: in all, and in the windows that contain the latest step.
 
     \b
     Example:
       dphmm ledger show town.ledger.jsonl
+      dphmm ledger show town.ledger.jsonl town.toml
     """
+    terms = None if scenario_file is None else Scenario.load(scenario_file).terms
     people: list[dict[str, Any]] = []
     with closing(open_book(book)) as held:
         for line in held.lines():
             (place,) = held.places([line])
+            limit, left = _what_is_left(place, line, terms)
+            standing = place.standing
             people.append(
                 {
                     "client": line.client,
                     "person": line.person,
                     "query": line.query,
                     "slot": place.latest,
+                    "spoke": None if standing is None else standing.spoke,
                     "spent": as_text(place.spent),
-                    "law": None if place.standing is None else place.standing.law.hex(),
+                    "limit": limit,
+                    "left": left,
+                    "law": None if standing is None else standing.law.hex(),
                 }
             )
         key = held.key()
@@ -60,10 +75,24 @@ def show_command(book: str, as_json: bool) -> int:
         return 0
     for row in people:
         who = f"{row['client']}/{row['person']}" if row["client"] else row["person"]
-        click.echo(f"{who:<24} {row['query']:<12} slot {row['slot']:<12} spent {row['spent']}")
+        left = "" if row["limit"] is None else f", {row['left']} left of {row['limit']}"
+        silent = "" if row["spoke"] == row["slot"] else f", last answer at slot {row['spoke']}"
+        slot = f"slot {row['slot']:<12}"
+        click.echo(f"{who:<24} {row['query']:<12} {slot} spent {row['spent']}{left}{silent}")
     source = "the operating system's noise" if key is None or key.fingerprint is None else key
     click.echo(f"{len(people)} lines; key: {getattr(source, 'fingerprint', source)}")
     return 0
+
+
+def _what_is_left(place: Place, line: Line, terms: Terms | None) -> tuple[str | None, str | None]:
+    """The limits of a person in words, and what they still allow at the latest slot."""
+    clock = "" if place.standing is None else place.standing.clock
+    own = terms is not None and (terms.query, terms.clock) == (line.query, clock)
+    limit = place.both(terms.limit if terms is not None and own else None, clock)
+    if limit is None or place.latest is None:
+        return None, None
+    left = place.budget(limit, clock, place.latest).left(place.latest)
+    return str(limit), as_text(Fraction(left))
 
 
 @command.command("adopt")

@@ -36,6 +36,8 @@ from dphmm.scenario.releasing import (
     answer_rows,
     ask_rows,
     hold_open,
+    latest_steps,
+    published,
     refuse_first,
 )
 from dphmm.tables.files import csv_text, whole_file
@@ -84,6 +86,9 @@ def command(
     is simply run again. A file is checked to its end before anything is released, and many
     people in it are released together.
 
+    Where the scenario's schedule is silent a line has an estimate and no answer. If it answers
+    gaps, the lines are one for every step instead, in order of person and time.
+
     With --engine spark TRIPS is any table that Spark reads and the output a folder of Parquet:
     answers with their prices, and the final state, from which --continue goes on. The key file
     is read on the workers.
@@ -118,6 +123,8 @@ def command(
     ledger_file = Path(ledger) if ledger else _ledger_beside(scenario_file)
     folder, named = Path(scenario_file).parent, scenario.settings
     files = [folder / name for name in (named.states, named.model, named.policy.edges) if name]
+    if raw_times and scenario.terms.fills_gaps:
+        raise click.UsageError("--raw-times must not go with gaps that are answered: it shows them")
     given = [name for name in (trips, scenario_file, key_file, store) if name]
     check_apart(output, [*given, ledger_file, *files])
 
@@ -141,7 +148,7 @@ def command(
             done = stack.enter_context(progress_bar(total=len(table), what="releasing"))
             answered = releasing.whole(table, done)
         else:
-            answered = releasing.live(progress(rows(), what="releasing"))
+            answered = releasing.live(rows())
         out: Callable[[str], Any] = _to_standard_output
         if output is not None and output != "-":
             file = stack.enter_context(whole_file(output))
@@ -177,6 +184,10 @@ class _Releasing:
         self._client = client
         self._file = file
         self._raw_times = raw_times
+        self._last: dict[str, int] = {}
+        """Everybody's latest true state, from which a gap is filled. Secret."""
+        self._since: dict[str, int] = {}
+        """Until which slot everybody's steps have been written."""
         self.repeated = 0
 
     def whole(self, rows: list[Row], done: Callable[[int], object]) -> Iterator[list[list[Any]]]:
@@ -193,12 +204,18 @@ class _Releasing:
     def _answer(
         self, rows: list[Row], done: Callable[[int], object] = lambda count: None
     ) -> Iterator[list[list[Any]]]:
-        ask = ask_rows(self._scenario, rows, self._client)
+        ask = ask_rows(self._scenario, rows, self._client, self._last)
+        since = latest_steps(self._book, ask) | self._since
         (answered,) = engine.release(self._book, [ask], self._randomness, done)
         refuse_first(answered, rows, self._file)
         self.repeated += answered.repeated
+        answers = published(self._book, ask, answered, since)
+        if ask.fills_gaps:
+            for row in rows:
+                if row.slot >= self._since.get(row.person, row.slot):
+                    self._since[row.person], self._last[row.person] = row.slot, row.state
         times = [row.time for row in rows] if self._raw_times else None
-        cells = answer_rows(self._scenario, answered, times)
+        cells = answer_rows(self._scenario, answers, times)
         while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
             yield some
 
@@ -229,7 +246,7 @@ def _on_spark(
 
 
 def _csv_lines(scenario: Scenario, cells: list[list[Any]]) -> str:
-    return csv_text([[str(cell) for cell in row] for row in cells])
+    return csv_text(cells)
 
 
 def _json_lines(scenario: Scenario, cells: list[list[Any]]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dphmm.cli.common import json_option, print_json, progress
+from dphmm.cli.common import json_option, print_json, progress, say
 from dphmm.errors import DataError
 from dphmm.geometry.exact import as_text
 from dphmm.report import TrackFacts, private_errors, read_truth, scenario_page
@@ -23,7 +23,7 @@ __all__ = ["command"]
 @click.argument("releases")
 @click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE")
 @click.option("--person", help="Whose track is drawn; by default the first in the file.")
-@click.option("--unit", default="", help="What the query is measured in, such as m.")
+@click.option("--unit", default="", help="What to measure in, if not as the scenario says.")
 @click.option(
     "--private-truth",
     metavar="TRIPS",
@@ -60,14 +60,14 @@ def command(
         raise DataError(f"{Path(releases).name}: file must hold releases of --person, got none")
     truth = None if private_truth is None else read_truth(private_truth, scenario)
     page = scenario_page(scenario, people, person=person, truth=truth, unit=unit)
-    write_whole(output, page)
+    write_whole(output, page, private=truth is not None)
     shown = next(facts for facts in people if person in (None, facts.track.person))
     if as_json:
         answer: dict[str, object] = {
             "report": output,
             "private": truth is not None,
             "people": len(tracks),
-            "releases": sum(len(track.releases) for track in tracks),
+            "releases": sum(facts.said for facts in people),
             "spent": {track.person: as_text(track.spent) for track in tracks},
             "statement": shown.statement.text(),
         }
@@ -82,8 +82,8 @@ def command(
                 }
         print_json(answer)
         return 0
-    count = sum(len(track.releases) for track in tracks)
-    click.echo(f"{output}: {len(tracks)} people, {count} answers")
+    count = sum(facts.said for facts in people)
+    say(f"{output}: {len(tracks)} people, {count} answers")
     if truth is not None:
-        click.echo("It holds a private section: do not publish it.")
+        say("It holds a private section: do not publish it.")
     return 0

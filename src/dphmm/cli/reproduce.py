@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dphmm.cli.common import json_option, print_json, progress
+from dphmm.cli.common import json_option, print_json, progress, say
 from dphmm.evaluate.experiments import Measurable, run, tasks_of
 from dphmm.evaluate.study import folds_of
 from dphmm.evaluate.workloads import load_workload
@@ -57,8 +57,8 @@ def command(
     if as_json:
         print_json({"page": str(page), **facts})
         return 0
-    click.echo(f"{page}: private, do not publish without its owners' consent")
+    say(f"{page}: private, do not publish without its owners' consent")
     for claim in facts["claims"]:
         if (claim["learned"], claim["moves"]) == ("others", "all"):
-            click.echo(f"  {'held' if claim['held'] else 'not held':8}  {claim['claim']}")
+            say(f"  {'held' if claim['held'] else 'not held':8}  {claim['claim']}")
     return 0

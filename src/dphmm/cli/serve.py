@@ -64,15 +64,24 @@ def command(
     )
     held = Store.open(store)
     check_key(held, randomness)
-    if init is not None and not any(not key.revoked for key in list_keys(held)):
-        _write_secret(Path(init), create_key(held, "first", SCOPES))
+    if init is not None and all(key.revoked for key in list_keys(held)):
+        _write_first_key(Path(init), held)
         click.echo(f"the first key is in {init}", err=True)
-    click.echo(f"serving {held.database.name} on http://{host}:{port}", err=True)
-    serve(held, settings, host=host, port=port, randomness=randomness)
+    elif init is not None:
+        click.echo(f"dphmm: note: the store has keys, so none was written to {init}", err=True)
+
+    def ready(address: str) -> None:
+        click.echo(f"serving {held.database.name} on {address}", err=True)
+
+    serve(held, settings, host=host, port=port, randomness=randomness, ready=ready)
     return 0
 
 
-def _write_secret(path: Path, secret: str) -> None:
-    """A file that only its owner can read, from its first moment."""
+def _write_first_key(path: Path, store: Store) -> None:
+    """A key in a file that only its owner can read; no key that nobody can read."""
     path.touch(mode=0o600, exist_ok=False)
-    path.write_text(secret + "\n")
+    try:
+        path.write_text(create_key(store, "first", SCOPES) + "\n")
+    except BaseException:
+        path.unlink()
+        raise

@@ -9,7 +9,7 @@ from dphmm.cost.bracket import Bracket, path_epsilon, sequence_bracket
 from dphmm.cost.charges import Charge, Loss, constrained_epsilon, worst_pair
 from dphmm.cost.composition import Composition, compose
 from dphmm.cost.history import History
-from dphmm.cost.leakage import Leakage, realised_leakage, realised_odds, temporal_leakage
+from dphmm.cost.leakage import Leakage, realised_leakage, temporal_leakage
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
 from dphmm.cost.sequences import (
     TIGHT_STATES,
@@ -18,7 +18,7 @@ from dphmm.cost.sequences import (
     sequence_epsilon,
     window_epsilon,
 )
-from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.cost.statement import PrivacyStatement, privacy_statement, realised_odds
 from dphmm.cost.tells import Tells
 from dphmm.cost.whereabouts import Whereabouts, whereabouts
 

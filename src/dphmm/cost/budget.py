@@ -72,6 +72,21 @@ class Budget:
         self._totals.add(0, price)
         self._put(slot, slot, price)
 
+    def add_all(self, slots: Sequence[int], price: Fraction) -> None:
+        """Spend the same at each of some slots, which are in order."""
+        if self._lasts and slots[0] < max(self._firsts[-1], self._lasts[-1]):
+            for slot in slots:
+                self.add(slot, price)
+            return
+        self._totals.add(0, len(slots) * price)
+        units = [self._scale(price)] * len(slots)
+        for known, prices in (
+            (self._firsts, self._first_units),
+            (self._lasts, self._last_units),
+        ):
+            known.extend(slots)
+            prices.extend(units)
+
     def _put(self, first: int, last: int, price: Fraction) -> None:
         if not self.limit.windows or not price:
             return

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief, Start
@@ -27,7 +26,7 @@ from dphmm.errors import ArgumentError, TooLargeError, expect
 from dphmm.geometry.exact import whole
 from dphmm.policy.graph import PolicyGraph
 
-__all__ = ["Leakage", "bound_leakage", "realised_leakage", "realised_odds", "temporal_leakage"]
+__all__ = ["Leakage", "bound_leakage", "realised_leakage", "temporal_leakage"]
 
 DEPTH = 6
 """How many steps on each side of one moment are followed pair by pair."""
@@ -129,44 +128,6 @@ def _worst(
             between = losses[edges, edges[:, ::-1]]
             linked = max(linked, float(between.max(initial=0.0)))
     return Leakage(worst, None if policy is None else linked, place, exactly)
-
-
-def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
-    """The factor by which the releases moved the odds of each state, posterior over prior.
-
-    Both are probabilities over the states (the last axis) computed from public things alone:
-    the model before any release, and the same given all of them (`model.smooth`). So this may
-    be published, as long as nobody marks the true state in it. One for a state that was
-    impossible or certain and still is; infinite for one that became certain.
-
-    Args:
-        prior: The probabilities of the states before any release, one row a time if there are
-            several.
-        posterior: The same, given all releases.
-
-    >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
-    [4.0, 0.25, 1.0]
-    """
-    before, after = _floats(prior, "prior"), _floats(posterior, "posterior")
-    if before.shape != after.shape or not before.ndim:
-        raise ArgumentError(
-            f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
-        )
-    for name, given in (("prior", before), ("posterior", after)):
-        if not ((given >= 0) & (given <= 1)).all():
-            raise ArgumentError(f"{name} must hold probabilities, got a value outside 0..1")
-    if ((before == 0) & (after > 0)).any():
-        raise ArgumentError("posterior must be zero where the prior is, got more for a state")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (after / (1 - after)) * ((1 - before) / before)
-    return np.where(before == after, 1.0, ratio)
-
-
-def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
-    try:
-        return np.asarray(probabilities, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
 def realised_leakage(

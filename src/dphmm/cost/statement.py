@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context
 from fractions import Fraction
 from html import escape
 from math import inf
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
 from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
-from dphmm.cost.leakage import realised_odds
 from dphmm.cost.limit import Limit
 from dphmm.cost.sequences import (
     event_epsilon,
@@ -27,92 +26,57 @@ from dphmm.cost.sequences import (
     window_epsilon,
     worst_losses,
 )
+from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, as_text, exact, round_up
-from dphmm.policy.plan import Protected
+from dphmm.geometry.exact import Exact, exact
 
 if TYPE_CHECKING:
     from dphmm.cost.tells import Tells
 
 __all__ = [
-    "CONDITION",
-    "NEARER",
-    "OWN_MOVES",
     "PathCosts",
     "PrivacyStatement",
-    "conditions",
     "privacy_statement",
-    "release_statement",
-    "show_factor",
-    "show_number",
-    "show_odds",
+    "realised_odds",
 ]
 
-CONDITION = "for people who move as the model says is possible from its start"
-"""What every sentence says that rests on a zero which somebody stated."""
 
-OWN_MOVES = "people who make only the model's own moves, from its start"
-"""Whom a value holds for that takes the zeros of a learned model for facts."""
+def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
+    """The factor by which the releases moved the odds of each state, posterior over prior.
 
-NEARER = (
-    "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
-    "much as those, where K-norm noise loses less in proportion."
-)
-"""What a staircase trades for its smaller error."""
-
-LARGEST_FACTOR = 14.0
-"""Above this loss a factor is over a million and is no longer written out."""
-
-
-def release_statement(
-    step: Protected, epsilon: Fraction, *, delta: Exact = 0, stated_zeros: bool = False
-) -> str:
-    """What a release at one step does and does not hide, in a sentence or two.
+    Both are probabilities over the states (the last axis) computed from public things alone:
+    the model before any release, and the same given all of them (`model.smooth`). So this may
+    be published, as long as nobody marks the true state in it. One for a state that was
+    impossible or certain and still is; infinite for one that became certain.
 
     Args:
-        step: What was possible, and the noise that followed.
-        epsilon: The price of the release.
-        delta: That of the plan.
-        stated_zeros: Whether some states are impossible because somebody said so, so that the
-            sentence has a condition.
+        prior: The probabilities of the states before any release, one row a time if there are
+            several.
+        posterior: The same, given all releases.
+
+    >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
+    [4.0, 0.25, 1.0]
     """
-    about = (epsilon, delta, stated_zeros)
-    text = step.sentences.get(about)
-    if text is None:
-        text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
-    return text
+    before, after = _floats(prior, "prior"), _floats(posterior, "posterior")
+    if before.shape != after.shape or not before.ndim:
+        raise ArgumentError(
+            f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
+        )
+    for name, given in (("prior", before), ("posterior", after)):
+        if not ((given >= 0) & (given <= 1)).all():
+            raise ArgumentError(f"{name} must hold probabilities, got a value outside 0..1")
+    if ((before == 0) & (after > 0)).any():
+        raise ArgumentError("posterior must be zero where the prior is, got more for a state")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (after / (1 - after)) * ((1 - before) / before)
+    return np.where(before == after, 1.0, ratio)
 
 
-def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
-    rests = stated_zeros and not step.possible.all()
-    if step.is_lone:
-        one = f"possible {CONDITION}" if rests else "possible"
-        one = f"in {_location_set(delta)}" if delta else one
-        return f"Only one state is {one}, so the answer is public; nothing was drawn."
-    text = (
-        f"Odds between two linked states change by at most a factor "
-        f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
-    )
-    if step.noise.staircase:
-        text += f" {NEARER}"
-    if step.worst_norm == inf:
-        text += " Some possible states are told apart with certainty."
-    return text
-
-
-def conditions(*, stated_zeros: bool, delta: Exact) -> str:
-    """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
-
-    Args:
-        stated_zeros: Whether it rests on a zero that somebody stated.
-        delta: That of the plan.
-    """
-    only = f", {CONDITION}" if stated_zeros else ""
-    return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
-
-
-def _location_set(delta: Exact) -> str:
-    return f"the {as_text(1 - exact(delta))} location set"
+def _floats(probabilities: ArrayLike, argument: str) -> FloatArray:
+    try:
+        return np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{argument} must hold probabilities, got no numbers") from None
 
 
 @dataclass(frozen=True)
@@ -365,26 +329,5 @@ def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
     return f"{show_factor(value)}{bound}"
 
 
-def show_number(value: Loss) -> str:
-    """A loss in at most four digits, never less than it is."""
-    return "infinite" if value == inf else f"{float(round_up(value, 4)):.4g}"
-
-
-def show_odds(loss: Loss) -> str:
-    """What even odds become at most by a finite loss: e^loss, never less than it is."""
-    if loss > LARGEST_FACTOR:
-        return f"e^{show_number(loss)}"
-    return f"{float(round_up(Context(prec=30).exp(round_up(loss, 30)), 3)):.3g}"
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def show_factor(loss: Loss) -> str:
-    """By how much a loss moves odds, in words."""
-    if loss == inf:
-        return "without limit (epsilon infinite: some releases tell them apart for certain)"
-    if loss > LARGEST_FACTOR:
-        return f"by at most {show_odds(loss)} (epsilon {show_number(loss)}: no useful limit)"
-    return f"by at most ×{show_odds(loss)} (epsilon {show_number(loss)})"

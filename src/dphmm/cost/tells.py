@@ -14,8 +14,8 @@ from dphmm.cost.charges import Loss
 from dphmm.cost.history import History
 from dphmm.cost.leakage import Leakage, bound_leakage, realised_leakage
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
-from dphmm.cost.statement import CONDITION, show_factor, show_number
 from dphmm.cost.whereabouts import Whereabouts
+from dphmm.cost.words import CONDITION, show_factor, show_number
 from dphmm.geometry.exact import as_text
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected
@@ -52,6 +52,23 @@ class Tells:
     whereabouts: Whereabouts
     """How near somebody comes who knows only the model and the answers."""
 
+    def plain(self) -> dict[str, Any]:
+        """The same in fields for programs: losses as texts, lengths as numbers."""
+        near = self.whereabouts
+        moment = None if self.leakage is None else self.leakage.linked
+        return {
+            "linked": str(self.linked),
+            "linked_delta": None if self.linked_delta is None else str(self.linked_delta),
+            "delta": str(self.delta),
+            "moment": None if moment is None else str(moment),
+            "realised": str(self.realised),
+            "near": [{"when": when, "radius": radius} for when, radius in near.radii],
+            "near_before": near.before if near.has_places else None,
+            "home": near.home,
+            "unit": near.unit,
+            "zone": near.zone,
+        }
+
     def lines(self, stated_zeros: bool) -> list[str]:
         """Each of them in plain words, with its condition.
 
@@ -81,22 +98,6 @@ class Tells:
         )
         lines.append(self.whereabouts.text())
         return lines
-
-    def plain(self) -> dict[str, Any]:
-        """The same in fields for programs, as those of `PrivacyStatement.plain`."""
-        near, chance = self.whereabouts, self.linked_delta
-        return {
-            "linked": str(self.linked),
-            "linked_delta": None if chance is None else str(chance),
-            "delta": str(self.delta),
-            "moment": None if self.leakage is None else str(self.leakage.linked),
-            "realised": str(self.realised),
-            "near": [{"when": when, "radius": radius} for when, radius in near.radii],
-            "near_before": near.before if near.has_places else None,
-            "home": near.home,
-            "unit": near.unit,
-            "zone": near.zone,
-        }
 
 
 def linked_loss(answers: Sequence[tuple[Protected, Fraction]]) -> PrivacyLoss | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import inf, lcm
 
@@ -10,7 +10,17 @@ import numpy as np
 
 from dphmm._types import IntArray, Mask
 
-__all__ = ["Totals"]
+__all__ = ["Totals", "add_up"]
+
+
+def add_up(prices: Collection[Fraction]) -> Fraction:
+    """The sum of some prices, quicker than fractions add.
+
+    >>> add_up([Fraction(1, 2), Fraction(1, 3)])
+    Fraction(5, 6)
+    """
+    size = lcm(*(price.denominator for price in prices))
+    return Fraction(sum(price.numerator * (size // price.denominator) for price in prices), size)
 
 
 class Totals:

@@ -216,5 +216,5 @@ def _keep(folder: Path, workload: Workload, task: Measurable) -> None:
     path = kept(folder, workload, task.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     results = task.measure(workload)
-    with whole_file(path) as file:
+    with whole_file(path, private=True) as file:
         np.savez_compressed(file, **results)  # type: ignore[arg-type]

@@ -2,8 +2,9 @@
 
 The rows of one person that come together are looked at in order of time, whatever order they
 came in. A slot is answered once: the first row for it decides, every other gets that answer
-again. What lies before the latest step is closed. A gap is carried by the belief step by step,
-so it has a longest length. And no limit is ever passed.
+again. Where the schedule is silent nothing is said or spent. What lies before the latest step
+is closed. A gap is carried by the belief step by step, so it has a longest length. And no limit
+is ever passed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from dphmm._types import IntArray
 from dphmm.cost.budget import Budget, Span
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, BudgetError, DphmmError
+from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.release.standing import Standing
 
 __all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal", "refusals"]
@@ -33,6 +36,8 @@ LATEST = 2**53
 class Verdict(IntEnum):
     """What happens to a row."""
 
+    SILENT = -1
+    """The schedule says nothing here: it gets the estimate, at no price."""
     NEW = 0
     """It is answered."""
     REPEATED = 1
@@ -65,6 +70,7 @@ class Place:
         limit: The person's own limit, beside the scenario's.
         opens: No slot before this one may be answered now; None if any may.
         known: Whether the book knows the person at all.
+        clock: What the slots of `latest` are, where there is no standing that says so.
         version: What the book compares when it commits.
         key: The key of the book's noise then, which it compares too.
     """
@@ -79,6 +85,7 @@ class Place:
     known: bool = False
     version: int = 0
     key: object = None
+    clock: str | None = None
 
     def both(self, limit: Limit | None, clock: str) -> Limit | None:
         """A scenario's limit and the person's own, at once, with windows in steps.
@@ -113,6 +120,8 @@ def admit(
     origin: int | None = None,
     law: bytes = b"",
     clock: str = "",
+    schedule: Schedule | None = None,
+    error: Callable[[int], float] | None = None,
 ) -> IntArray:
     """The verdict on each row of one person, in the order in which they came.
 
@@ -125,6 +134,9 @@ def admit(
             before the first row.
         law: The law that new answers would follow.
         clock: How time is cut into slots now; under another clock no slot is the same time.
+        schedule: When to speak; at every slot by default.
+        error: The expected error of the estimate at a slot, if nothing is said until there. Where
+            the schedule asks for it, only one slot can be judged; without it nothing is said.
 
     >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Limit.read(2)).tolist()
     [0, 4, 4, 0]
@@ -138,13 +150,18 @@ def admit(
     opens = latest + 1 if place.opens is None else max(latest + 1, place.opens)
     changed = place.standing is not None and bool(law) and place.standing.law != law
     verdicts = np.zeros(len(times), dtype=np.int64)
-    if place.standing is not None and place.standing.clock != clock:
+    own = place.clock if place.standing is None else place.standing.clock
+    if own not in (None, clock):
         return np.full(len(times), Verdict.CHANGED)
+    speaking = None if schedule is None else allowed_at(schedule, times)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
-        if limit is None or _is_cheap(place, times, prices, limit, clock):
-            return verdicts
+        if schedule is None or schedule.is_by_clock:
+            said = times if speaking is None else times[speaking]
+            if limit is None or _is_cheap(place, said, prices, limit, clock):
+                return verdicts if speaking is None else speaking - 1
     budget = place.budget(limit, clock, int(times.min()))
+    spoke = None if place.standing is None else place.standing.spoke
     order = np.argsort(times, kind="stable")
     taken: dict[int, int] = {}
     for row in order.tolist():
@@ -152,7 +169,7 @@ def admit(
         price = prices if isinstance(prices, Fraction) else prices[row]
         if time in taken:
             verdict = taken[time]
-            verdicts[row] = Verdict.REPEATED if verdict == Verdict.NEW else verdict
+            verdicts[row] = Verdict.REPEATED if verdict <= Verdict.NEW else verdict
             continue
         verdict = Verdict.NEW
         if time < opens:
@@ -161,10 +178,16 @@ def admit(
             verdict = Verdict.FAR
         elif changed:
             verdict = Verdict.CHANGED
+        elif schedule is not None and not (
+            (speaking is None or speaking[row])
+            and holds(schedule, time, spoke, error and partial(error, time))
+        ):
+            verdict = Verdict.SILENT
+            latest = time
         elif limit is not None and budget.opens(time, price) != time:
             verdict = Verdict.OVER
         else:
-            latest = time
+            latest = spoke = time
             budget.add(time, price)
         verdicts[row] = taken[time] = verdict
     return verdicts
@@ -182,11 +205,10 @@ def _is_cheap(place: Place, times: IntArray, price: Fraction, limit: Limit, cloc
     """Whether rows in order of time are all within the limit."""
     if limit.total is not None and place.spent + len(times) * price > limit.total:
         return False
-    if not limit.windows:
+    if not limit.windows or not len(times):
         return True
     budget = place.budget(limit, clock, int(times[0]))
-    for time in times.tolist():
-        budget.add(time, price)
+    budget.add_all(times.tolist(), price)
     return budget.holds
 
 
@@ -228,7 +250,7 @@ def refusals(
                 fault = BudgetError(spent=place.spent, requested=requested, remaining=left)
             full[time] = fault  # the first row of a slot has decided for all of them
             yield row, fault
-        elif verdict != Verdict.REPEATED:
+        elif verdict > Verdict.REPEATED:
             yield row, refusal(verdict)
 
 

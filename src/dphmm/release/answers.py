@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
-from dphmm._types import FloatArray, IntArray, ObjectArray
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.geometry.query import Query
 from dphmm.release.moment import Line
-from dphmm.release.said import Record, Release
+from dphmm.release.said import Record, Release, silence
+from dphmm.release.schedule import SILENCE
 
 __all__ = ["Answers", "BatchRelease", "Charge"]
 
@@ -46,6 +47,8 @@ class BatchRelease:
         epsilon: The price of each.
         private: False when an experiment's generator drew the noise.
         charges: What it cost whom.
+        silent: The numbers of the people for whom the schedule was silent; nothing was said.
+        silent_estimate: The mean of what is believed about each of those.
     """
 
     people: IntArray
@@ -56,6 +59,8 @@ class BatchRelease:
     epsilon: Fraction
     private: bool
     charges: tuple[Charge, ...] = ()
+    silent: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    silent_estimate: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 class Answers:
@@ -85,6 +90,8 @@ class Answers:
         self.private = private
         self.lattice: ObjectArray = np.zeros((rows, query.dimension), dtype=np.int64)
         self.estimate: FloatArray = np.full((rows, query.dimension), np.nan)
+        self.silent: Mask = np.zeros(rows, dtype=bool)
+        """Where nothing was said: there is an estimate and no answer."""
         self.epsilons: list[Fraction | None] = [None] * rows
         """None where there is no answer."""
         self.constrained: list[Fraction | float] = [Fraction(0)] * rows
@@ -109,6 +116,22 @@ class Answers:
         if lattice.dtype == object and self.lattice.dtype != object:
             self.lattice = self.lattice.astype(object)
         self.lattice[rows] = lattice
+        self.silent[rows] = False
+        self._price(rows, estimate, epsilon, constrained, statement)
+
+    def pass_over(self, rows: IntArray, estimate: FloatArray) -> None:
+        """Write into some rows that nothing was said there."""
+        self.silent[rows] = True
+        self._price(rows, estimate, Fraction(0), Fraction(0), SILENCE)
+
+    def _price(
+        self,
+        rows: IntArray,
+        estimate: FloatArray,
+        epsilon: Fraction,
+        constrained: Fraction | float,
+        statement: str,
+    ) -> None:
         self.estimate[rows] = estimate
         for row in rows.tolist():
             self.epsilons[row] = epsilon
@@ -120,6 +143,7 @@ class Answers:
         if other.lattice.dtype == object and self.lattice.dtype != object:
             self.lattice = self.lattice.astype(object)
         self.lattice[rows] = other.lattice[sources]
+        self.silent[rows] = other.silent[sources]
         self.estimate[rows] = other.estimate[sources]
         for row, source in zip(rows.tolist(), sources.tolist(), strict=True):
             self.epsilons[row] = other.epsilons[source]
@@ -127,8 +151,12 @@ class Answers:
             self.statements[row] = other.statements[source]
 
     def in_units(self) -> FloatArray:
-        """The answers in the units of the query, each as it was when it was given."""
+        """The answers in the units of the query, each as it was when it was given.
+
+        Where nothing was said there is no number.
+        """
         answers = self.query.in_units(self.lattice)
+        answers[self.silent] = np.nan
         for row, spacing in self._spacings.items():
             answers[row] = self.lattice[row].astype(np.float64) * float(spacing)
         return answers
@@ -138,6 +166,9 @@ class Answers:
         if record.spacing != self.query.step:
             self._spacings[row] = record.spacing
         self.private = self.private and record.private
+        if record.silent:
+            self.pass_over(np.array([row]), np.array(record.estimate))
+            return
         self.fill(
             np.array([row]),
             np.array(record.lattice),
@@ -151,6 +182,8 @@ class Answers:
         """One answer as a stream would have given it."""
         epsilon, spacing = self.epsilons[row], self._spacings.get(row, self.query.step)
         assert epsilon is not None
+        if self.silent[row]:
+            return silence(int(self.times[row]), self.estimate[row], self.private)
         return Release(
             time=int(self.times[row]),
             answer=self.lattice[row].astype(np.float64) * float(spacing),
@@ -173,7 +206,7 @@ class Answers:
                     law,
                     epsilon,
                     self.constrained[row],
-                    tuple(points[row]),
+                    () if self.silent[row] else tuple(points[row]),
                     tuple(means[row]),
                     self.statements[row],
                     self.private,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +18,12 @@ from numpy.typing import ArrayLike
 from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
-from dphmm.chain.markov import Chain
+from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost.budget import Budgets
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
-from dphmm.cost.statement import release_statement
 from dphmm.cost.totals import Totals
+from dphmm.cost.words import release_statement
 from dphmm.errors import ArgumentError, check_name, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.states import as_array
@@ -37,27 +36,22 @@ from dphmm.release.moment import (
     Line,
     check_client,
     check_parts,
-    law_of,
+    laws_of,
+    moments_bytes,
     person_bytes,
-    time_bytes,
+)
+from dphmm.release.schedule import (
+    NEVER,
+    Schedule,
+    estimates,
+    expected_error,
+    price_of,
+    speaking_people,
 )
 from dphmm.release.standing import Standing
+from dphmm.release.threads import one_at_a_time
 
 __all__ = ["Batch"]
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def one_at_a_time(method: Method) -> Method:
-    """The method, for one thread after the other."""
-
-    @wraps(method)
-    def wait(self: Batch, *arguments: Any, **options: Any) -> Any:
-        with self._lock:
-            return method(self, *arguments, **options)
-
-    return cast(Method, wait)
 
 
 class Batch:
@@ -75,6 +69,7 @@ class Batch:
         time: The slot of the clock at which that is known: one for all, or one for each.
         client: Whose people they are, in a service.
         limit: The most that may be spent on each, as for a `Ledger`; None for no limit.
+        schedule: When to speak; at every step by default.
         randomness: See `Stream`.
         law: See `Stream`.
         threads: How many threads to use; by default one for each core.
@@ -100,11 +95,12 @@ class Batch:
         time: int | Sequence[int] | IntArray | None = None,
         client: str = "",
         limit: Exact | Limit | None = None,
+        schedule: Schedule | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
         threads: int | None = None,
     ) -> None:
-        check_parts(model, plan, randomness, time)
+        check_parts(model, plan, randomness, time, schedule)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
         if not isinstance(people, (list, tuple)):
@@ -114,7 +110,8 @@ class Batch:
         self.model = model
         self.plan = plan
         self.query = plan.query
-        self.epsilon = as_epsilon(epsilon)
+        self.schedule = schedule
+        self.epsilon = price_of(schedule, as_epsilon(epsilon))
         self.limit = None if limit is None else Limit.read(limit).in_steps()
         self.people = tuple(people)
         self.client = check_client(client)
@@ -129,11 +126,14 @@ class Batch:
         self._budgets = Budgets(self.limit, self.times)
         self._charges: list[tuple[int, Charge]] = []
         self._steps = 0
+        self._spoke = np.full(len(people), NEVER)
         self._clock = ""
         self._lock = threading.RLock()
         beliefs = read_beliefs(start, len(people), model.n_states)
         self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
-        self._laws, self._law_of = self._find_laws(law, beliefs)
+        self._laws, self._law_of = [law or b""], np.zeros(len(people), dtype=np.int64)
+        if law is None and beliefs:
+            self._laws, self._law_of = laws_of(model, plan, beliefs, schedule)
 
     @classmethod
     def resume(
@@ -170,6 +170,8 @@ class Batch:
         recent = [standing.recent for standing in standings]
         batch._budgets = Budgets(batch.limit, batch.times, spent, recent)
         batch._constrained = Totals([standing.constrained for standing in standings])
+        spoke = [NEVER if one.spoke is None else one.spoke for one in standings]
+        batch._spoke = np.array(spoke, dtype=np.int64)
         batch._clock = clocks.pop() if clocks else ""
         return batch
 
@@ -223,6 +225,7 @@ class Batch:
             spent=Fraction(self._budgets.spent.of(person)),
             constrained=self._constrained.of(person),
             answered=(self.query.name,) if answered else (),
+            spoke=self._last_answer(person),
             clock=self._clock,
         )
 
@@ -263,39 +266,36 @@ class Batch:
         Args:
             true_states: The number of everybody's state; of those who skip, any number. Secret.
             epsilon: The price, if not the batch's own.
-            active: A mask of the people to answer; all by default.
+            active: A mask of the people to answer; all by default. Those for whom the schedule
+                is silent are moved like the others, and nothing is said.
         """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         states = np.asarray(true_states)
-        answered = self._answered(states, active, price)
         times = self.times + 1
         model = self.model.at(int(times[0]) if len(times) else 0)
+        answered, silent = self._answered(states, active, price, times, model)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
         charges: list[Charge] = []
         for possible, members in self._table.move_sets(model):
-            step = self.plan.at(possible)
             speaking = members[answered[members]]
-            if step.is_lone and len(speaking):
-                lattice = lattice.astype(
-                    np.promote_types(lattice.dtype, step.known_answer.dtype), copy=False
-                )
-                lattice[speaking] = step.known_answer
-                nothing = Fraction(0)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, nothing, nothing, said_of))
+            if not len(speaking):
                 continue
-            said = self._draw(step.mechanism(price), step, states, speaking, times)
+            step = self.plan.at(possible)
+            cost = step.price(price)
+            sentence = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+            charges.append(Charge(speaking, cost, step.constrained(cost), sentence))
+            if step.is_lone:
+                said = step.known_answer
+            else:
+                noise = step.mechanism(price)
+                said = self._draw(noise, step, states, speaking, times)
+                if noise not in noises:
+                    noises.append(noise)
+                noise_of[speaking] = noises.index(noise)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
-            if len(speaking):
-                cost = step.constrained(price)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
-                charges.append(Charge(speaking, price, cost, said_of))
-            if step.mechanism(price) not in noises:
-                noises.append(step.mechanism(price))
-            noise_of[speaking] = noises.index(step.mechanism(price))
         estimate = self._table.move(model, noises, noise_of, lattice)
         self.times = times
         self._steps += 1
@@ -305,6 +305,7 @@ class Batch:
             self._budgets.charge(charge.people, charge.epsilon)
             self._constrained.add(charge.people, charge.constrained)
         rows = np.flatnonzero(answered)
+        self._spoke[rows] = times[rows]
         return BatchRelease(
             people=rows,
             times=times[rows],
@@ -314,6 +315,8 @@ class Batch:
             epsilon=price,
             private=self._randomness.private,
             charges=tuple(charges),
+            silent=silent,
+            silent_estimate=estimates(map(self.belief, silent.tolist()), self.query.values),
         )
 
     @one_at_a_time
@@ -330,8 +333,15 @@ class Batch:
     def __repr__(self) -> str:
         return f"Batch({len(self.people)} people, {self._steps} steps)"
 
-    def _answered(self, states: ObjectArray, active: ArrayLike | None, price: Fraction) -> Mask:
-        """Who is to be answered; everything that could fail does so here."""
+    def _answered(
+        self,
+        states: ObjectArray,
+        active: ArrayLike | None,
+        price: Fraction,
+        times: IntArray,
+        model: MarkovModel,
+    ) -> tuple[Mask, IntArray]:
+        """Who is to be answered, and who gets silence; everything that could fail does so here."""
         people = len(self.people)
         answered = np.ones(people, dtype=bool) if active is None else np.asarray(active)
         if answered.shape != (people,) or answered.dtype != np.bool_:
@@ -341,10 +351,21 @@ class Batch:
         known = (states >= 0) & (states < self.query.n_states)
         if not known[answered].all():
             raise ArgumentError(f"true_states must be among the {self.query.n_states} states")
+        asked = answered
+        if self.schedule is not None:
+
+            def error(person: int) -> float:
+                prior = self._table.belief(person).predict(model)
+                return expected_error(prior, self.query.values)
+
+            answered = speaking_people(self.schedule, asked, times, self._spoke, error)
         over = np.flatnonzero(answered & ~self.affordable(price))
         if len(over):
             raise self._budgets.of(int(over[0])).fault(int(self.times[over[0]]) + 1, price)
-        return answered
+        return answered, np.flatnonzero(asked & ~answered)
+
+    def _last_answer(self, person: int) -> int | None:
+        return None if self._spoke[person] == NEVER else int(self._spoke[person])
 
     def _draw(
         self,
@@ -358,7 +379,10 @@ class Batch:
         used = states[people].astype(np.int64)
         outside = ~step.possible[used]
         used[outside] = self.query.nearest_states(used[outside], step.possible)
-        names, sampler = self._questions(people, times), mechanism.sampler
+        names, sampler = [b""] * len(people), mechanism.sampler
+        if self._randomness.keyed:  # other noise reads no moment
+            chosen = [self._names[person] for person in people.tolist()]
+            names = moments_bytes(chosen, times[people], self.query.name)
         if len(self._laws) == 1:
             shared = (self._laws[0], *mechanism.law)
             noise = sampler.draw_many(mechanism.epsilon, self._randomness, names, shared, used)
@@ -372,25 +396,3 @@ class Batch:
                 )
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[used].astype(noise.dtype) + noise)
-
-    def _find_laws(self, law: bytes | None, beliefs: list[Belief]) -> tuple[list[bytes], IntArray]:
-        """The different laws, one for each different start, and whose is whose."""
-        if law is not None or not beliefs:
-            return [law or b""], np.zeros(len(beliefs), dtype=np.int64)
-        starts = {id(belief): belief for belief in beliefs}
-        numbers = {name: number for number, name in enumerate(starts)}
-        laws = [law_of(self.model, self.plan, belief) for belief in starts.values()]
-        return laws, np.array([numbers[id(belief)] for belief in beliefs], dtype=np.int64)
-
-    def _questions(self, people: IntArray, times: IntArray) -> list[bytes]:
-        """Everybody's moment as keyed noise reads it; other noise reads nothing."""
-        if not self._randomness.keyed:
-            return [b""] * len(people)
-        name, ends = self.query.name, {}
-        for time in np.unique(times[people]).tolist():
-            ends[time] = time_bytes(time, name)
-        slots = times[people].tolist()
-        return [
-            self._names[person] + ends[time]
-            for person, time in zip(people.tolist(), slots, strict=True)
-        ]

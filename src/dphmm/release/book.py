@@ -74,11 +74,12 @@ class Book(Protocol):
             times: The slots.
         """
 
-    def answers(self, line: Line) -> Sequence[Record]:
+    def answers(self, line: Line, *, after: int | None = None) -> Sequence[Record]:
         """Everything that was said on a line, in order.
 
         Args:
             line: Whose, and to which question.
+            after: Only what was said after this slot.
         """
 
     def adopted(self, line: Line) -> Standing | None:

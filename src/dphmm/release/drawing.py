@@ -15,18 +15,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from dphmm._types import IntArray
+from dphmm._types import IntArray, Mask
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
 from dphmm.release.moment import Line
-from dphmm.release.said import Record
+from dphmm.release.schedule import estimates
 from dphmm.release.standing import Standing
-from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
 
-__all__ = ["Work", "draw", "follow"]
+__all__ = ["Work", "draw"]
 
 FEWEST_PEOPLE = 16
 FEWEST_ROWS = 64
@@ -47,9 +46,9 @@ class Work:
     states: IntArray
     prices: Sequence[Fraction] | None
     rows: IntArray
-    """Which rows of the ask they are."""
-    unsaid: Sequence[Record] = ()
-    """What was said after the standing was written down."""
+    """Which rows of the ask they are; -1 for a step that has none."""
+    spoken: Mask
+    """At which of them something is said; at the others the belief moves on."""
     answers: Answers | None = field(default=None)
     span: tuple[int, int] = (0, 0)
     """The rows of `answers` that are this person's."""
@@ -100,18 +99,17 @@ def _remember(work: Work, width: int) -> None:
     """Let a standing hold what the limit's windows will count, for books without answers."""
     assert work.standing is not None
     assert work.answers is not None
-    said = [(record.time, record.epsilon) for record in work.unsaid]
     prices = work.answers.epsilons[slice(*work.span)]
     new = [(t, price) for t, price in zip(work.times.tolist(), prices, strict=True) if price]
-    work.standing = work.standing.remember([*work.before.recent, *said, *new], width)
+    work.standing = work.standing.remember([*work.before.recent, *new], width)
 
 
 def _grouped(terms: Terms, works: list[Work]) -> tuple[list[Work], list[list[Work]]]:
     """Those who are drawn one by one, and those who go together, the longest walks first."""
     if terms.plan.delta or len(works) < FEWEST_PEOPLE:
         return works, []
-    together = [work for work in works if work.prices is None and not work.unsaid]
-    alone = [work for work in works if work.prices is not None or work.unsaid]
+    together = [work for work in works if work.prices is None]
+    alone = [work for work in works if work.prices is not None]
     period = isinstance(terms.model, TimeVaryingModel)
     room = max(FEWEST_PEOPLE, ROOM // (8 * terms.model.n_states))
     groups: list[list[Work]] = []
@@ -132,24 +130,20 @@ def _grouped(terms: Terms, works: list[Work]) -> tuple[list[Work], list[list[Wor
     return alone, worthwhile
 
 
-def follow(stream: Stream, records: Sequence[Record]) -> None:
-    """Lead a stream through what a book holds, each answer at its slot."""
-    for record in records:
-        stream.skip(record.time - stream.time - 1)
-        stream.repeat(record.lattice, record.epsilon)
-
-
 def _draw_alone(work: Work, source: Randomness) -> None:
     """One person's answers, by a stream that is taken up where it stands."""
     stream = work.terms.stream(work.before, randomness=source)
-    follow(stream, work.unsaid)
     assert work.answers is not None
-    rows = zip(range(*work.span), work.times.tolist(), work.states.tolist(), strict=True)
-    for place, (row, time, state) in enumerate(rows):
+    rows = zip(work.times.tolist(), work.states.tolist(), work.spoken.tolist(), strict=True)
+    for place, (time, state, spoken) in enumerate(rows):
+        row = np.array([work.span[0] + place])
         stream.skip(time - stream.time - 1)
+        if not spoken:
+            work.answers.pass_over(row, stream.repeat(()).estimate)
+            continue
         release = stream.release(state, None if work.prices is None else work.prices[place])
         work.answers.fill(
-            np.array([row]),
+            row,
             release.lattice,
             release.estimate,
             release.epsilon,
@@ -171,31 +165,37 @@ def _draw_together(terms: Terms, group: list[Work], source: Randomness) -> None:
     )
     rows = np.concatenate([np.arange(*work.span) for work in group])
     states = np.concatenate([work.states for work in group])
+    spoken = np.concatenate([work.spoken for work in group])
     last = np.array([work.steps for work in group])
     order = np.lexsort((people, steps))
-    people, steps, rows, states = people[order], steps[order], rows[order], states[order]
+    people, steps, rows, states, spoken = (
+        column[order] for column in (people, steps, rows, states, spoken)
+    )
     bounds = np.flatnonzero(np.diff(steps, prepend=-1, append=-1))
     now = 0
     for first, end in pairwise(bounds.tolist()):
         for _ in range(int(steps[first]) - now - 1):
             batch.skip()
         now = int(steps[first])
-        speaking = people[first:end]
+        asking, says = people[first:end], spoken[first:end]
         true_states = np.zeros(len(group), dtype=np.int64)
-        true_states[speaking] = states[first:end]
+        true_states[asking] = states[first:end]
         active = np.zeros(len(group), dtype=bool)
-        active[speaking] = True
+        active[asking] = says
         release = batch.release(true_states, active=active)
         for charge in release.charges:
             found = np.searchsorted(release.people, charge.people)
             table.fill(
-                rows[first:end][found],
+                rows[first:end][says][found],
                 release.lattice[found],
                 release.estimate[found],
                 charge.epsilon,
                 charge.constrained,
                 charge.statement,
             )
-        finished = speaking[last[speaking] == now]
+        if not says.all():
+            beliefs = map(batch.belief, asking[~says].tolist())
+            table.pass_over(rows[first:end][~says], estimates(beliefs, batch.query.values))
+        finished = asking[last[asking] == now]
         for person, standing in zip(finished.tolist(), batch.standings(finished), strict=True):
             group[person].standing = standing

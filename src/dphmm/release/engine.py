@@ -2,62 +2,45 @@
 
 Every route asks here: a scenario in memory, the command line with a file or a store, the
 service, Spark's workers. What may be answered is decided by `admission`, from where a book says
-that people are. Noise is drawn outside any transaction, for many people together where that is
-quicker. Answers and standings are committed together; if somebody else has answered one of the
-people meanwhile, what was drawn for them is thrown away unseen and they are asked for again.
+that people are; where a schedule looks at what is believed, one step after the other. Noise is
+drawn outside any transaction, for many people together where that is quicker. Answers and
+standings are committed together; if somebody else has answered one of the people meanwhile,
+what was drawn for them is thrown away unseen and they are asked for again.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from itertools import compress
 
 import numpy as np
 
-from dphmm._types import IntArray
-from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, check_name
+from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
 from dphmm.noise.randomness import Randomness, SecureRandomness
-from dphmm.release.admission import Place, Verdict, admit, refusals
+from dphmm.release.admission import LATEST, Verdict, admit, refusals
 from dphmm.release.answers import Answers
+from dphmm.release.asking import (
+    Ask,
+    Part,
+    cut_into_parts,
+    find_steps,
+    people_waiting,
+    take_together,
+)
 from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
-from dphmm.release.moment import Line, check_client
+from dphmm.release.moment import Line
 from dphmm.release.said import Release
+from dphmm.release.schedule import expected_error
 from dphmm.release.standing import Standing
-from dphmm.release.terms import Terms
 
 __all__ = ["Answered", "Ask", "judge", "release"]
 
-TOGETHER = 2**16
-"""Rows that share one commit."""
-
 LONG = 20_000
 """Rows of one person that are drawn before they are committed."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Ask:
-    """Rows to be answered under one scenario; it holds true states, so it is never printed.
-
-    Args:
-        terms: What the answers follow.
-        people: Whose each row is.
-        times: The slot of each row.
-        states: The true state of each row. Secret.
-        prices: The epsilon of each row, if not the terms' own.
-        client: Whose people they are, in a service.
-        create: Whether somebody whom the book does not know may be answered.
-    """
-
-    terms: Terms
-    people: Sequence[str]
-    times: IntArray
-    states: IntArray
-    prices: Sequence[Fraction] | None = None
-    client: str = ""
-    create: bool = True
 
 
 class Answered:
@@ -71,6 +54,8 @@ class Answered:
         self.verdicts = np.zeros(len(lines), dtype=np.int64)
         self.faults: dict[int, DphmmError] = {}
         """Why a row got no answer."""
+        self.filled = Fraction(0)
+        """What the answers to steps without a row cost."""
 
     def release(self, row: int) -> Release:
         """The answer to a row, or its refusal raised."""
@@ -84,28 +69,14 @@ class Answered:
         return int((self.verdicts == Verdict.REPEATED).sum())
 
 
-@dataclass(eq=False)
-class _Part:
-    """Rows of one person in an ask, in order of time."""
-
-    number: int
-    """Which ask."""
-    line: Line
-    rows: IntArray
-    place: Place = field(default_factory=Place)
-    work: Work | None = None
-    repeats: bool = False
-    """Whether a row of it gets an answer that was given before."""
-
-
 def judge(book: Book, ask: Ask, randomness: Randomness | None = None) -> Answered:
     """The verdict on every row, and nothing drawn or written: what `release` would say."""
     check_key(book, randomness)
     judged = Answered(ask)
-    parts = list(_parts([ask], longest=len(ask.times)))
-    for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
-        part.place = place
-        _admit(ask, judged, part)
+    parts = list(cut_into_parts([ask], LATEST))
+    _find(book, [ask], parts)
+    for part in parts:
+        _admit(ask, judged, part, slice(None))
     return judged
 
 
@@ -126,9 +97,9 @@ def release(
     check_key(book, randomness)
     source = SecureRandomness() if randomness is None else randomness
     answered = [Answered(ask, source.private) for ask in asks]
-    waiting = _waiting(_parts(asks, LONG))
+    waiting = people_waiting(cut_into_parts(asks, LONG))
     while waiting:
-        taken = _take(waiting)
+        taken = take_together(waiting)
         now = [parts[0] for parts in taken]
         try:
             _answer(book, asks, answered, now, source)
@@ -146,133 +117,161 @@ def release(
     return answered
 
 
-def _parts(asks: Sequence[Ask], longest: int) -> Iterator[_Part]:
-    """Everybody's rows in order of time, in pieces."""
-    for number, ask in enumerate(asks):
-        check_client(ask.client)
-        names: dict[str, int] = {}
-        owners = np.array([names.setdefault(name, len(names)) for name in ask.people])
-        order = np.lexsort((ask.times, owners)) if len(owners) else np.empty(0, dtype=np.int64)
-        bounds = np.searchsorted(owners[order], np.arange(len(names) + 1))
-        for person, name in enumerate(names):
-            line = Line(ask.client, check_name(name, "person"), ask.terms.query)
-            rows = order[bounds[person] : bounds[person + 1]]
-            for first in range(0, len(rows), longest):
-                yield _Part(number, line, rows[first : first + longest])
-
-
-def _waiting(parts: Iterable[_Part]) -> deque[deque[_Part]]:
-    """Everybody's parts, in the order that a person's must keep."""
-    people: dict[tuple[str, str], deque[_Part]] = {}
-    for part in parts:
-        people.setdefault(part.line[:2], deque()).append(part)
-    return deque(people.values())
-
-
-def _take(waiting: deque[deque[_Part]]) -> list[deque[_Part]]:
-    """The people whose next parts share a commit: not too many rows."""
-    taken: list[deque[_Part]] = []
-    rows = 0
-    while waiting and rows < TOGETHER:
-        taken.append(waiting.popleft())
-        rows += len(taken[-1][0].rows)
-    return taken
+def _find(book: Book, asks: Sequence[Ask], parts: Sequence[Part]) -> None:
+    """Look up where people are, and which steps of theirs are to be answered."""
+    for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
+        terms, standing = asks[part.number].terms, place.standing
+        part.found, part.done, part.works, part.spent, part.repeats = place, 0, [], [], False
+        if standing is not None and (standing.law, standing.clock) == (terms.law, terms.clock):
+            # A killed run left answers that no standing knows of. Only what the place knows of: of
+            # anything newer the commit will say that it moved.
+            later = book.unsaid(part.line, standing.time)
+            unsaid = [one for one in later if place.latest is None or one.time <= place.latest]
+            if unsaid:
+                place = replace(place, standing=terms.follow(standing, unsaid))
+        part.place = place
+        part.steps = find_steps(asks[part.number], part)
 
 
 def _answer(
     book: Book,
     asks: Sequence[Ask],
     answered: Sequence[Answered],
-    parts: list[_Part],
+    parts: list[Part],
     source: Randomness,
 ) -> None:
-    for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
-        part.place = place
-        part.work = _admit(asks[part.number], answered[part.number], part)
-    works = [part.work for part in parts if part.work is not None]
-    for work in works:
-        standing, latest = work.place.standing, work.place.latest
-        if standing is not None and latest is not None:
-            # Only what the place knows of: of anything newer the commit will say that it moved.
-            later = book.unsaid(work.line, standing.time)
-            work.unsaid = [record for record in later if record.time <= latest]
-    drawn = draw(works, source)
-    if works:
-        if any(work.place.key is None for work in works):
-            _bind_key(book, source, min(int(work.times[0]) for work in works))
-        book.commit(drawn, [_moved(work) for work in works], [work.place for work in works])
+    _find(book, asks, parts)
+    drawn: list[Answers] = []
+    waiting = parts
+    while waiting:
+        works = []
+        for part in waiting:
+            ask = asks[part.number]
+            error = partial(_expected_error, ask, part)
+            work = _admit(ask, answered[part.number], part, part.turn(ask.terms), error)
+            if work is not None:
+                part.works.append(work)
+                works.append(work)
+        drawn += draw(works, source)
+        waiting = [part for part in waiting if part.has_more]
+        for part in waiting:
+            part.go_on()
+    moved = [part for part in parts if part.works]
+    if moved:
+        if any(part.found.key is None for part in moved):
+            _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
+        standings = [_moved(part.works[-1]) for part in moved]
+        book.commit(drawn, standings, [part.found for part in moved])
     _fill(answered, parts)
     for part in parts:
         if part.repeats:
             _repeat(book, answered[part.number], part)
 
 
-def _admit(ask: Ask, answered: Answered, part: _Part) -> Work | None:
-    """Judge one person's rows; gives those to be answered."""
-    terms, place, rows = ask.terms, part.place, part.rows
+def _admit(
+    ask: Ask,
+    answered: Answered,
+    part: Part,
+    chosen: slice,
+    error: Callable[[int], float] | None = None,
+) -> Work | None:
+    """Judge some of a person's steps; gives those to be answered."""
+    terms, place = ask.terms, part.place
+    rows, times, states = (column[chosen] for column in part.steps)
+    given = rows[rows >= 0] if ask.fills_gaps else rows
     if not ask.create and not place.known:
         missing = NotFoundError("person must be one of the book, got another")
-        answered.verdicts[rows] = Verdict.LATE
-        answered.faults.update(dict.fromkeys(rows.tolist(), missing))
+        answered.verdicts[given] = Verdict.LATE
+        answered.faults.update(dict.fromkeys(given.tolist(), missing))
         return None
-    for row in answered.faults.keys() & set(rows.tolist()) if answered.faults else ():
+    for row in answered.faults.keys() & set(given.tolist()) if answered.faults else ():
         del answered.faults[row]  # of a try that somebody else was faster than
     prices: Fraction | list[Fraction] = terms.epsilon
     if ask.prices is not None:
-        prices = [ask.prices[row] for row in rows]
-    times, limit = ask.times[rows], terms.limit
+        prices = [terms.epsilon if row < 0 else ask.prices[row] for row in rows]
     verdicts = admit(
-        place, times, prices, limit=limit, origin=terms.origin, law=terms.law, clock=terms.clock
+        place,
+        times,
+        prices,
+        limit=terms.limit,
+        origin=terms.origin,
+        law=terms.law,
+        clock=terms.clock,
+        schedule=terms.schedule,
+        error=error,
     )
-    answered.verdicts[rows] = verdicts
-    kept = rows
-    if verdicts.any():
-        part.repeats = bool((verdicts == Verdict.REPEATED).any())
-        for row, fault in refusals(
-            place, times, prices, verdicts, limit=limit, clock=terms.clock, time_of=terms.time_of
-        ):
-            answered.faults[int(rows[row])] = fault
-        kept = rows[verdicts == Verdict.NEW]
-    if not len(kept):
-        return None
+    answered.verdicts[given] = verdicts[rows >= 0] if ask.fills_gaps else verdicts
+    spoken = verdicts == 0  # numpy is slow with the names of verdicts, and this runs for everybody
+    if not spoken.all():
+        kept = verdicts <= 0
+        if not kept.all():
+            part.repeats = part.repeats or bool((verdicts == int(Verdict.REPEATED)).any())
+            for row, fault in refusals(
+                place, times, prices, verdicts, limit=terms.limit, clock=terms.clock,
+                time_of=terms.time_of,
+            ):  # fmt: skip
+                if rows[row] >= 0:
+                    answered.faults[int(rows[row])] = fault
+        if not kept.any():
+            return None
+        rows, times, states, spoken = (one[kept] for one in (rows, times, states, spoken))
+        prices = prices if isinstance(prices, Fraction) else [*compress(prices, kept)]
     return Work(
         terms=terms,
         line=part.line,
         place=place,
-        times=ask.times[kept],
-        states=ask.states[kept],
-        prices=None if ask.prices is None else [ask.prices[row] for row in kept],
-        rows=kept,
+        times=times,
+        states=states,
+        prices=None if isinstance(prices, Fraction) else prices,
+        rows=rows,
+        spoken=spoken,
     )
 
 
-def _fill(answered: Sequence[Answered], parts: Sequence[_Part]) -> None:
+def _expected_error(ask: Ask, part: Part, time: int) -> float:
+    """The expected error of the estimate at a slot, if nothing is said until there."""
+    terms, standing = ask.terms, part.place.standing
+    if standing is None:
+        standing = terms.begin(ask.client, part.line.person, time)
+    belief = standing.belief
+    for step in range(standing.time + 1, time + 1):
+        belief = belief.predict(terms.model.at(step))
+    return expected_error(belief, terms.plan.query.values)
+
+
+def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:
     """Give the rows that were admitted their answers."""
     together: dict[tuple[int, int], list[Work]] = {}
     for part in parts:
-        if part.work is not None:
-            together.setdefault((part.number, id(part.work.answers)), []).append(part.work)
+        for work in part.works:
+            together.setdefault((part.number, id(work.answers)), []).append(work)
     for (number, _), works in together.items():
         drawn = works[0].answers
         assert drawn is not None
         rows = np.concatenate([work.rows for work in works])
         sources = np.concatenate([np.arange(*work.span) for work in works])
-        answered[number].answers.copy(rows, drawn, sources)
+        answered[number].answers.copy(rows[rows >= 0], drawn, sources[rows >= 0])
+        for source in sources[rows < 0].tolist():
+            answered[number].filled += drawn.epsilons[source] or 0
 
 
-def _repeat(book: Book, answered: Answered, part: _Part) -> None:
+def _repeat(book: Book, answered: Answered, part: Part) -> None:
     """Give every row whose slot was answered that answer again."""
-    table, work = answered.answers, part.work
+    table = answered.answers
     again = part.rows[answered.verdicts[part.rows] == Verdict.REPEATED]
     if not len(again):
         return
-    new = {} if work is None else dict(zip(work.times.tolist(), work.rows.tolist(), strict=True))
+    new = {
+        time: row
+        for work in part.works
+        for time, row in zip(work.times.tolist(), work.rows.tolist(), strict=True)
+    }
     times = table.times[again].tolist()
     found = book.find(part.line, [time for time in times if time not in new])
     for row, time in zip(again.tolist(), times, strict=True):
         if time in new:
             table.copy(np.array([row]), table, np.array([new[time]]))
-        elif time in found and len(found[time].lattice) != table.query.dimension:
+        elif time in found and len(found[time].lattice) not in (0, table.query.dimension):
             answered.faults[row] = ArgumentError(
                 "query must be the one that was answered in this slot, got another of its name"
             )

@@ -7,16 +7,19 @@ one answer and one price, whatever the policy, the model or epsilon have become 
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dphmm._types import IntArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import LONGEST_NAME, ArgumentError, expect
+from dphmm.errors import LONGEST_NAME, ArgumentError, DphmmError, expect
 from dphmm.geometry.exact import whole
 from dphmm.noise.randomness import Randomness, encoded
 from dphmm.policy.plan import Plan
+from dphmm.release.schedule import Schedule
 
 __all__ = ["Line", "law_of", "moment_bytes"]
 
@@ -50,7 +53,15 @@ def time_bytes(time: int, query: str) -> bytes:
     return encoded((b"%d" % time, query.encode()))
 
 
-def law_of(model: Chain, plan: Plan, start: Belief, clock: str = "") -> bytes:
+def moments_bytes(people: list[bytes], times: IntArray, query: str) -> list[bytes]:
+    """Many moments: of the `person_bytes` of each row, and its time."""
+    ends = {time: time_bytes(time, query) for time in np.unique(times).tolist()}
+    return [person + ends[time] for person, time in zip(people, times.tolist(), strict=True)]
+
+
+def law_of(
+    model: Chain, plan: Plan, start: Belief, clock: str = "", schedule: Schedule | None = None
+) -> bytes:
     """The fingerprint of everything public that shapes answers, epsilon apart.
 
     It separates noise: under one key another law gets unrelated words. It never opens a second
@@ -59,8 +70,19 @@ def law_of(model: Chain, plan: Plan, start: Belief, clock: str = "") -> bytes:
     """
     # Rounded, because the last bits of a solver's floats may differ between machines.
     known = np.rint(start.probabilities * 1e9).astype("<i8").tobytes()
+    when = () if schedule is None or not schedule.law else (schedule.law.encode(),)
     parts = (LAW, model.digest, plan.digest, start.possible.tobytes(), known, clock.encode())
-    return hashlib.sha256(encoded(parts)).digest()
+    return hashlib.sha256(encoded((*parts, *when))).digest()
+
+
+def laws_of(
+    model: Chain, plan: Plan, starts: list[Belief], schedule: Schedule | None
+) -> tuple[list[bytes], IntArray]:
+    """The different laws of many people, one for each different start, and whose is whose."""
+    different = {id(start): start for start in starts}
+    numbers = {name: number for number, name in enumerate(different)}
+    laws = [law_of(model, plan, start, schedule=schedule) for start in different.values()]
+    return laws, np.array([numbers[id(start)] for start in starts], dtype=np.int64)
 
 
 def check_client(client: str) -> str:
@@ -81,12 +103,35 @@ def check_randomness(randomness: Randomness | None) -> None:
         )
 
 
+def read_state(given: Any, n_states: int, locate: Callable[[Any], int] | None) -> int:
+    """The number of a true state, by `locate` if it is none; no message says which it was."""
+    if locate is not None and not isinstance(given, (int, np.integer)):
+        try:
+            return locate(given)
+        except (DphmmError, TypeError, ValueError, IndexError, OverflowError):
+            # Whatever went wrong, its words might say where somebody is.
+            raise ArgumentError(
+                "true_state must be a state's number, its label or its coordinates"
+            ) from None
+    is_whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+    if not is_whole or not 0 <= given < n_states:
+        raise ArgumentError(f"true_state must be one of the {n_states} states")
+    return int(given)
+
+
 def check_parts(
-    model: Chain, plan: Plan, randomness: Randomness | None, time: object = None
+    model: Chain,
+    plan: Plan,
+    randomness: Randomness | None,
+    time: object = None,
+    schedule: Schedule | None = None,
 ) -> None:
     """Refuse parts of a stream or batch that do not go together."""
     expect(model, Chain, "model")
     expect(plan, Plan, "plan")
+    if schedule is not None:
+        expect(schedule, Schedule, "schedule")
+        schedule.check_bound()
     check_randomness(randomness)
     if model.n_states != plan.query.n_states:
         raise ArgumentError(

@@ -18,14 +18,19 @@ from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.policy.plan import Protected
+from dphmm.release.advance import conditioned
 from dphmm.release.moment import Line
+from dphmm.release.schedule import SILENCE
 
 __all__ = [
     "Record",
     "Release",
     "Said",
+    "believed",
     "history_of",
+    "likelihoods",
     "log_likelihood",
+    "silence",
 ]
 
 
@@ -35,7 +40,7 @@ class Release:
 
     Args:
         time: The slot of the clock that it is about.
-        answer: The noisy answer, in the units of the query.
+        answer: The noisy answer, in the units of the query; empty at a silent step.
         lattice: The same on the integer lattice: what the guarantee is about.
         estimate: The mean of the posterior, computed from public knowledge: usually much closer.
         epsilon: The price.
@@ -51,12 +56,25 @@ class Release:
     statement: str
     private: bool = True
 
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was said: the step has an estimate and no answer."""
+        return not len(self.lattice)
+
     def _repr_html_(self) -> str:
         answer, estimate = (", ".join(f"{x:.6g}" for x in v) for v in (self.answer, self.estimate))
         return (
-            f"time {self.time}: <b>{answer}</b> (estimate {estimate}), epsilon "
+            f"time {self.time}: <b>{answer or 'nothing'}</b> (estimate {estimate}), epsilon "
             f"{as_text(self.epsilon)}<br>{escape(self.statement)}"
         )
+
+
+def silence(time: int, estimate: FloatArray, private: bool = True) -> Release:
+    """The release of a silent step."""
+    nothing = np.zeros(0, dtype=np.int64)
+    return Release(
+        time, nothing.astype(np.float64), nothing, estimate, Fraction(0), SILENCE, private
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +99,7 @@ class Record:
         law: The law that it followed, in hexadecimal.
         epsilon: The price.
         constrained: The same for the worst pair of possible states.
-        lattice: The answer on the query's lattice.
+        lattice: The answer on the query's lattice; empty for a silent step.
         estimate: The mean of the posterior, in the units of the query.
         statement: What it does and does not hide.
         private: False when an experiment's generator drew the noise.
@@ -99,9 +117,14 @@ class Record:
     private: bool = True
     spacing: Fraction = Fraction(1)
 
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was said."""
+        return not self.lattice
+
     def release(self) -> Release:
         """The record as a stream gave it, in the units that it had."""
-        lattice = np.array(self.lattice)
+        lattice = np.array(self.lattice, dtype=None if self.lattice else np.int64)
         return Release(
             time=self.time,
             answer=lattice.astype(np.float64) * float(self.spacing),
@@ -122,6 +145,33 @@ def log_likelihood(
         outside = np.flatnonzero(~step.possible)
         seen[outside] = seen[step.query.nearest_states(outside, step.possible)]
     return seen
+
+
+def likelihoods(
+    said: Sequence[Said], first: int, last: int, delta: Exact
+) -> list[FloatArray | None]:
+    """The log-likelihood of what was said at each step after the first, until the last."""
+    seen: list[FloatArray | None] = [None] * (last - first)
+    for one in said:
+        if one.step.is_lone:
+            continue
+        likelihood = log_likelihood(one.step, one.epsilon, one.lattice, delta)
+        place = one.time - first - 1
+        before = seen[place]
+        seen[place] = likelihood if before is None else before + likelihood
+    return seen
+
+
+def believed(
+    prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray, delta: Exact
+) -> tuple[Belief, FloatArray]:
+    """The belief after an answer, and its mean in the units of the query."""
+    if step.is_lone:
+        return prior, prior.mean(step.query.values)
+    if not delta:
+        return conditioned(prior, step.mechanism(price), lattice)
+    posterior = prior.condition(log_likelihood(step, price, lattice, delta))
+    return posterior, posterior.mean(step.query.values)
 
 
 def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> History:

@@ -17,6 +17,7 @@ from math import inf
 import numpy as np
 
 from dphmm.chain.belief import Belief
+from dphmm.cost.totals import add_up
 from dphmm.errors import DataError, expect
 from dphmm.release.moment import Line
 
@@ -24,7 +25,7 @@ __all__ = ["Standing"]
 
 MAGIC = b"dphmm standing 2\n"
 OLDER = b"dphmm standing 1\n"
-"""What was written before limits had windows is read, too."""
+"""What was written before limits had windows, and before schedules, is read, too."""
 CHECKSUM = 16
 _HEAD = struct.Struct("<I")
 
@@ -42,6 +43,7 @@ class Standing:
         spent: The sum of every epsilon on this line.
         constrained: The same for the worst pair of possible states (Theorem 6.3).
         answered: The names of the questions that were answered at `time`.
+        spoke: The slot of the last answer on this line; None before the first.
         clock: How time was cut into slots; the same slot of another clock is another time.
         recent: The priced slots that a limit's window may still hold, in order; together they
             are all that was spent, so the first stands for what came before it, too.
@@ -55,6 +57,7 @@ class Standing:
     spent: Fraction = Fraction(0)
     constrained: Fraction | float = Fraction(0)
     answered: tuple[str, ...] = ()
+    spoke: int | None = None
     clock: str = ""
     recent: tuple[tuple[int, Fraction], ...] = ()
 
@@ -76,8 +79,8 @@ class Standing:
         last = self.time + 1 - width
         for slot, price in pairs:
             if slot > last and price:
-                kept[slot] = kept.get(slot, Fraction(0)) + price
-        before = self.spent - sum(kept.values(), start=Fraction(0))
+                kept[slot] = kept[slot] + price if slot in kept else price
+        before = self.spent - add_up(kept.values())
         first = ((last, before),) if before else ()
         return replace(self, recent=(*first, *sorted(kept.items())))
 
@@ -95,6 +98,7 @@ class Standing:
             "spent": str(self.spent),
             "constrained": str(self.constrained),
             "answered": list(self.answered),
+            "spoke": self.spoke,
             "clock": self.clock,
             "recent": _runs(self.recent),
             "states": len(possible),
@@ -145,6 +149,7 @@ class Standing:
             spent=Fraction(facts["spent"]),
             constrained=inf if cost == "inf" else Fraction(cost),
             answered=tuple(facts["answered"]),
+            spoke=facts.get("spoke"),
             clock=facts["clock"],
             recent=_pairs(facts.get("recent", ())),
         )

@@ -18,10 +18,11 @@ from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.cost.statement import PrivacyStatement, release_statement
+from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.totals import Totals
 from dphmm.cost.whereabouts import Surroundings
-from dphmm.errors import ArgumentError, DphmmError, check_name, expect
+from dphmm.cost.words import release_statement
+from dphmm.errors import ArgumentError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -29,9 +30,9 @@ from dphmm.noise.mechanism import lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
-from dphmm.release.advance import conditioned
-from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes
-from dphmm.release.said import Release, Said, log_likelihood
+from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes, read_state
+from dphmm.release.said import Release, Said, believed, likelihoods, silence
+from dphmm.release.schedule import Schedule, expected_error, price_of
 from dphmm.release.standing import Standing
 from dphmm.release.stating import state_costs
 
@@ -56,6 +57,7 @@ class Stream:
         person: Who it is about; needed for keyed noise.
         client: Whose person it is, in a service.
         ledger: What was said before and the limit; a new one without a limit by default.
+        schedule: When to speak; at every step by default.
         randomness: The operating system's secure source by default; `KeyedRandomness(key)` for
             answers that can be repeated, `SeededRandomness(rng)` for experiments.
         law: The fingerprint of everything public that shapes answers, if it is more than
@@ -80,10 +82,11 @@ class Stream:
         person: str = "",
         client: str = "",
         ledger: Ledger | None = None,
+        schedule: Schedule | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
     ) -> None:
-        check_parts(model, plan, randomness, time)
+        check_parts(model, plan, randomness, time, schedule)
         if person != "":
             check_name(person, "person")
         expect(Ledger() if ledger is None else ledger, Ledger, "ledger")
@@ -93,7 +96,8 @@ class Stream:
         self.model = model
         self.plan = plan
         self.query = plan.query
-        self.epsilon = as_epsilon(epsilon)
+        self.schedule = schedule
+        self.epsilon = price_of(schedule, as_epsilon(epsilon))
         self.person = person
         self.client = check_client(client)
         self.ledger = Ledger() if ledger is None else ledger
@@ -110,6 +114,7 @@ class Stream:
         self._totalled = 0
         """How many of `said` are in the totals: they are added when somebody asks."""
         self._answered: tuple[str, ...] = ()
+        self._spoke: int | None = None
         self._recent: tuple[tuple[int, Fraction], ...] = ()
         self._clock = ""
         self._also: dict[str, Plan] = {}
@@ -143,7 +148,7 @@ class Stream:
         stream.prior = stream.posterior = standing.belief
         stream._said_from = standing.time, standing.belief
         stream._totals = Totals([standing.spent, standing.constrained])
-        stream._answered = standing.answered
+        stream._answered, stream._spoke = standing.answered, standing.spoke
         stream._recent, stream._clock = standing.recent, standing.clock
         return stream
 
@@ -156,7 +161,7 @@ class Stream:
     def law(self) -> bytes:
         """The fingerprint of everything public that shapes answers."""
         if self._law is None:
-            self._law = law_of(self.model, self.plan, self.start)
+            self._law = law_of(self.model, self.plan, self.start, schedule=self.schedule)
         return self._law
 
     @property
@@ -176,6 +181,7 @@ class Stream:
                 spent=Fraction(self._totals.of(0)),
                 constrained=self._totals.of(1),
                 answered=self._answered,
+                spoke=self._spoke,
                 clock=self._clock,
             )
             said = ((one.time, one.epsilon) for one in self.said)
@@ -199,6 +205,7 @@ class Stream:
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """Move one step and answer the query about the state there (Algorithm 2).
 
+        Where the schedule is silent nothing is drawn: the release has an estimate and no answer.
         A state outside the possible set is answered as the possible one with the nearest
         answer, and nothing records that it was. Refused, before any noise is drawn, when
         the ledger's limit does not allow the price.
@@ -210,8 +217,11 @@ class Stream:
         """
         with self._lock:
             prior = self.posterior.predict(self.model.at(self.time + 1))
-            step = self.plan.at(self.plan.to_protect(prior))
-            return self._release(true_state, epsilon, self.time + 1, prior, step)
+            if self._speaks(prior):
+                step = self.plan.at(self.plan.to_protect(prior))
+                return self._release(true_state, epsilon, self.time + 1, prior, step)
+            self._state(true_state)  # one that is none is refused at every step alike
+            return self._pass(prior)
 
     def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
         """Answer another query about the present step; the prices add up.
@@ -237,17 +247,19 @@ class Stream:
             return self._release(true_state, epsilon, self.time, self.posterior, step)
 
     def repeat(self, lattice: ArrayLike, epsilon: Exact | None = None) -> Release:
-        """Move one step and say again the answer that was given there.
+        """Move one step and say again the answer that was given there, or nothing.
 
         Nothing is drawn and nothing is recorded: this is how published answers lead a reader,
         or a stream that is taken up again, to where they stand.
 
         Args:
-            lattice: The answer on the query's lattice.
+            lattice: The answer on the query's lattice; empty for a step that was silent.
             epsilon: The price that it had, if not the stream's own.
         """
         with self._lock:
             prior = self.posterior.predict(self.model.at(self.time + 1))
+            if not np.size(lattice):
+                return self._pass(prior)
             step = self.plan.at(self.plan.to_protect(prior))
             own = epsilon is None or step.is_lone  # where only one state is possible it was 0
             price = self.epsilon if own else as_epsilon(epsilon)  # type: ignore[arg-type]
@@ -284,15 +296,7 @@ class Stream:
     def observations(self) -> list[FloatArray | None]:
         """The log-likelihood of what was said at each step, for the model's own inference."""
         first, _ = self._said_from
-        seen: list[FloatArray | None] = [None] * (self.time - first)
-        for said in self.said:
-            if said.step.is_lone:
-                continue
-            likelihood = log_likelihood(said.step, said.epsilon, said.lattice, self.plan.delta)
-            place = said.time - first - 1
-            before = seen[place]
-            seen[place] = likelihood if before is None else before + likelihood
-        return seen
+        return likelihoods(self.said, first, self.time, self.plan.delta)
 
     def statement(self, *, width: int = 10) -> PrivacyStatement:
         """What everything said has cost, in words and numbers; since it was resumed, if it was.
@@ -302,6 +306,18 @@ class Stream:
         """
         with self._lock:
             return state_costs(self, width)
+
+    def _speaks(self, prior: Belief) -> bool:
+        """Whether something is said at the next step, for which `prior` is believed."""
+        return self.schedule is None or self.schedule.speaks(
+            self.time + 1, self._spoke, lambda: expected_error(prior, self.query.values)
+        )
+
+    def _pass(self, prior: Belief) -> Release:
+        """Move one step and say nothing: the estimate is what follows from before."""
+        self.time, self.prior, self.posterior = self.time + 1, prior, prior
+        self._answered = ()
+        return silence(self.time, prior.mean(self.query.values), self._randomness.private)
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected
@@ -336,7 +352,7 @@ class Stream:
         entry: Entry | None,
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
-        posterior, estimate = self._conditioned(prior, step, price, lattice)
+        posterior, estimate = believed(prior, step, price, lattice, self.plan.delta)
         now = (*(self._answered if time == self.time else ()), step.query.name)
         zeros = self.model.at(time).has_stated_zeros
         release = Release(
@@ -352,18 +368,10 @@ class Stream:
             self.ledger.record(entry)
         self.said.append(Said(time, step.query, price, lattice, step))
         self._answered = now
+        if step.query.name == self.query.name:
+            self._spoke = time
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
         return release
-
-    def _conditioned(
-        self, prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray
-    ) -> tuple[Belief, FloatArray]:
-        if step.is_lone:
-            return prior, prior.mean(step.query.values)
-        if not self.plan.delta:
-            return conditioned(prior, step.mechanism(price), lattice)
-        posterior = prior.condition(log_likelihood(step, price, lattice, self.plan.delta))
-        return posterior, posterior.mean(step.query.values)
 
     def _protected_also(self, query: Query) -> Protected:
         """What protects this step from a further query, bound by what protects it so far."""
@@ -379,19 +387,7 @@ class Stream:
         return known.at(possible)
 
     def _state(self, true_state: Any) -> int:
-        """The number of a true state; no message says which it was."""
-        if self._locate is not None and not isinstance(true_state, (int, np.integer)):
-            try:
-                return self._locate(true_state)
-            except (DphmmError, TypeError, ValueError, IndexError, OverflowError):
-                # Whatever went wrong, its words might say where somebody is.
-                raise ArgumentError(
-                    "true_state must be a state's number, its label or its coordinates"
-                ) from None
-        whole = isinstance(true_state, (int, np.integer)) and not isinstance(true_state, bool)
-        if not whole or not 0 <= true_state < self.query.n_states:
-            raise ArgumentError(f"true_state must be one of the {self.query.n_states} states")
-        return int(true_state)
+        return read_state(true_state, self.query.n_states, self._locate)
 
     def __repr__(self) -> str:
         return f"Stream(person={self.person!r}, time={self.time}, {self.ledger!r})"

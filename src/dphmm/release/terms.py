@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,10 +14,12 @@ from dphmm.noise.randomness import Randomness
 from dphmm.policy.plan import Plan
 from dphmm.release.batch import Batch
 from dphmm.release.moment import Line, law_of
+from dphmm.release.said import Record
+from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 
-__all__ = ["Terms"]
+__all__ = ["Terms", "follow"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,7 @@ class Terms:
         limit: The most that may be spent on a person, its windows in steps; None for no limit.
         origin: The slot at which the start is known; None for the slot before the first row.
         clock: How time is cut into steps, as a text for the law.
+        schedule: When to speak; at every step by default.
         threads: How many threads move a batch; by default one for each core.
         time_of: What a slot is called in messages.
     """
@@ -43,6 +46,7 @@ class Terms:
     limit: Limit | None = None
     origin: int | None = None
     clock: str = ""
+    schedule: Schedule | None = None
     threads: int | None = None
     time_of: Callable[[int], int | str] = int
 
@@ -54,7 +58,12 @@ class Terms:
     @cached_property
     def law(self) -> bytes:
         """The fingerprint of everything that shapes answers, epsilon apart."""
-        return law_of(self.model, self.plan, self.start, self.clock)
+        return law_of(self.model, self.plan, self.start, self.clock, self.schedule)
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether steps without a row are answered too."""
+        return self.schedule is not None and self.schedule.gaps == "answer"
 
     def begin(self, client: str, person: str, first: int) -> Standing:
         """Where somebody new stands before a first row in a slot."""
@@ -63,7 +72,7 @@ class Terms:
         return Standing(line, self.law, began, began, self.start, clock=self.clock)
 
     def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
-        """One person's stream from where they stand."""
+        """One person's stream from where they stand; what it is asked it says, at every step."""
         return Stream.resume(
             standing,
             self.model,
@@ -73,6 +82,14 @@ class Terms:
             randomness=randomness,
             law=self.law,
         )
+
+    def follow(self, standing: Standing, said: Sequence[Record]) -> Standing:
+        """Where a person stands after what was said since."""
+        stream = self.stream(standing)
+        follow(stream, said)
+        pairs = ((record.time, record.epsilon) for record in said)
+        width = 0 if self.limit is None else self.limit.width
+        return stream.standing.remember([*standing.recent, *pairs], width)
 
     def batch(self, standings: list[Standing], *, randomness: Randomness | None = None) -> Batch:
         """Many people's streams from where they stand."""
@@ -85,3 +102,10 @@ class Terms:
             law=self.law,
             threads=self.threads,
         )
+
+
+def follow(stream: Stream, said: Sequence[Record]) -> None:
+    """Lead a stream to where a book's answers lead: nothing is drawn or written down."""
+    for record in said:
+        stream.skip(record.time - stream.time - 1)
+        stream.repeat(record.lattice, record.epsilon)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import nan
 
 import numpy as np
 
@@ -12,14 +13,11 @@ from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.cost import PrivacyStatement
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.policy.plan import Protected
+from dphmm.release.schedule import mean_distance
 from dphmm.scenario.released import Track
 
-__all__ = ["TrackFacts", "mean_distance"]
-
-
-def mean_distance(values: FloatArray, belief: Belief, point: FloatArray) -> float:
-    """How far the state is from a point, on average over a belief."""
-    return float(belief.probabilities @ np.sqrt(((values - point) ** 2).sum(axis=1)))
+__all__ = ["TrackFacts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +28,19 @@ class TrackFacts:
 
     @cached_property
     def answers(self) -> FloatArray:
-        """What was said, one row a release."""
-        return np.array([release.answer for release in self.track.releases])
+        """What was said, one row a release; no numbers at a silent step."""
+        nothing = np.full(self.track.stream.query.dimension, np.nan)
+        return np.array([nothing if one.silent else one.answer for one in self.track.releases])
+
+    @property
+    def said(self) -> int:
+        """How many answers there are."""
+        return len(self.track.stream.said)
+
+    @property
+    def last(self) -> Protected:
+        """The public rules of the last answer."""
+        return self.track.stream.said[-1].step
 
     @cached_property
     def estimates(self) -> FloatArray:
@@ -56,7 +65,9 @@ class TrackFacts:
         return np.array(
             [
                 (
-                    float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
+                    nan
+                    if step is None
+                    else float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
                     mean_distance(values, filtered[place], release.estimate),
                     mean_distance(values, self._seen[place], self.smoothed[number]),
                 )
@@ -65,6 +76,11 @@ class TrackFacts:
                 )
             ]
         )
+
+    @property
+    def mean_errors(self) -> FloatArray:
+        """The mean of each: of the answers, and of all steps for the estimates."""
+        return np.asarray(np.nanmean(self.expected_errors, axis=0))
 
     @cached_property
     def statement(self) -> PrivacyStatement:

@@ -197,14 +197,14 @@ class Drawings:
             return self.coordinates(layers, times)
         margin = 0.12 * np.ptp(self.places, axis=0).max()
         shown = np.concatenate([layer.points for layer in layers])
-        least, most = np.quantile(shown, [0.05, 0.95], axis=0)
+        least, most = np.nanquantile(shown, [0.05, 0.95], axis=0)
         low = np.minimum(self.places.min(axis=0) - margin, least)
         high = np.maximum(self.places.max(axis=0) + margin, most)
         frame = Frame.around([low, high])
         parts = [frame.squares(self.places, 0.94 * self.side, "land")]
         for layer in layers:
             # An answer may lie far outside; it is drawn at the edge.
-            points = np.clip(layer.points, low, high)
+            points = np.clip(layer.points[~np.isnan(layer.points).any(axis=1)], low, high)
             if layer.dotted:
                 parts.append(frame.dots(points, 2.4, f"dot {layer.kind}"))
             else:

@@ -19,6 +19,7 @@ from dphmm.report.figures import Drawings, Layer, count_links
 from dphmm.report.private import Truth, private_errors
 from dphmm.report.rendering import render
 from dphmm.report.svg import Curve, curves
+from dphmm.scenario.building import unit_of
 from dphmm.scenario.checking import check_steps, covered
 from dphmm.scenario.scenario import Scenario
 
@@ -47,11 +48,8 @@ def scenario_page(
     if person is not None and person not in people:
         raise ArgumentError(f"person must be one of the {len(people)} released people")
     shown = people[person] if person is not None else next(iter(people.values()))
-    on_earth = (
-        scenario.states.plane is not None and scenario.columns == scenario.states.place_columns
-    )
-    drawings = Drawings(scenario, unit or ("m" if on_earth else ""))
-    last = shown.track.protected[-1]
+    drawings = Drawings(scenario, unit or unit_of(scenario))
+    last = shown.last
     times = _short_times(shown.track.times)
     everybody = list(people.values())
     return render(
@@ -65,7 +63,7 @@ def scenario_page(
         listed=PEOPLE_LISTED,
         policy_words=_policy_words(scenario, drawings.unit),
         links=count_links(scenario.policy),
-        releases=sum(len(facts.track.releases) for facts in everybody),
+        releases=sum(facts.said for facts in everybody),
         degrees=drawings.degrees(last)[last.possible],
         what="places" if scenario.states.place_columns else "states",
         price=max(release.epsilon for release in shown.track.releases),
@@ -103,7 +101,7 @@ def _error_chart(shown: TrackFacts, drawings: Drawings, times: list[str]) -> str
 
 
 def _answers(scenario: Scenario, shown: TrackFacts) -> list[tuple[Any, ...]]:
-    """The time, the numbers and the price of each answer."""
+    """The time, the numbers and the price of each answer; of silence the numbers are none."""
     kinds = (shown.answers, shown.estimates, shown.smoothed)
     numbers = np.concatenate([scenario.in_places(kind) for kind in kinds], axis=1)
     prices = [release.epsilon for release in shown.track.releases]

@@ -49,18 +49,18 @@ def read_truth(path: str | Path, scenario: Scenario) -> Truth:
 
 def private_errors(people: Sequence[TrackFacts], truth: Truth) -> PrivateErrors:
     """The mean errors over every release of some people; all of them must be in the truth."""
-    total = np.zeros(3)
-    count = 0
+    total, counts = np.zeros(3), np.zeros(3, dtype=np.int64)
     for facts in people:
         states = truth.of(facts)
         if states is None:
             raise DataError("trips must hold every released person and time, got fewer")
         real = facts.track.stream.query.values[states]
         kinds = (facts.answers, facts.estimates, facts.smoothed)
-        total += [_distances(kind, real).sum() for kind in kinds]
-        count += len(states)
-    raw, estimate, smoothed = (total / count).tolist()
-    return PrivateErrors(count, raw, estimate, smoothed)
+        # Estimates are there at every step, answers where something was said.
+        total += [np.nansum(_distances(kind, real)) for kind in kinds]
+        counts += [facts.said, len(states), len(states)]
+    raw, estimate, smoothed = (total / counts).tolist()
+    return PrivateErrors(int(counts[0]), raw, estimate, smoothed)
 
 
 def _distances(answers: FloatArray, real: FloatArray) -> FloatArray:

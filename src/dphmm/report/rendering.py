@@ -8,9 +8,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from dphmm import __version__
-from dphmm.cost.statement import show_factor, show_number, show_odds
+from dphmm.cost.words import show_factor, show_number, show_odds
 from dphmm.errors import require
 from dphmm.geometry.exact import as_text
+from dphmm.tables.units import measure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -38,7 +39,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "exact": as_text,
         "number": _number,
-        "measure": _measure,
+        "measure": measure,
         "odds": show_odds,
         "factor": show_factor,
         "thousands": "{:,}".format,
@@ -50,9 +51,3 @@ def _environment() -> Environment:
 
 def _number(value: Fraction | float) -> str:
     return "∞" if value == inf else show_number(value)
-
-
-def _measure(value: float, unit: str) -> str:
-    """A length with its unit, if that is known."""
-    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{text} {unit}".strip()

@@ -62,7 +62,11 @@ class Reproduction:
         written = []
         for name, head, rows in self._tables():
             written.append(self.folder / f"private-{name}.csv")
-            write_whole(written[-1], csv_text([head, *([str(c) for c in row] for row in rows)]))
+            write_whole(
+                written[-1],
+                csv_text([head, *([str(c) for c in row] for row in rows)]),
+                private=True,
+            )
         figures = {}
         for (learned, moves), curves in self.curves.items():
             figures[f"performance-{learned}-{moves}"] = plots.performance(curves)
@@ -74,12 +78,12 @@ class Reproduction:
             for form in ("svg", "png"):
                 path = self.folder / f"private-{name}.{form}"
                 content = plots.to_bytes(figure, form)
-                write_whole(path, content)
+                write_whole(path, content, private=True)
                 written.append(path)
                 if form == "svg":
                     images[name] = b64encode(content).decode()
         page = self.folder / "private-page.html"
-        write_whole(page, self._page(images))
+        write_whole(page, self._page(images), private=True)
         return [page, *written]
 
     def facts(self) -> dict[str, Any]:

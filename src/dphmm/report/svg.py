@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isnan
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -127,8 +128,8 @@ def curves(
 ) -> str:
     """A chart of some values over time."""
     left, right, top, bottom = 58.0, 10.0, 22.0, 24.0
-    most = max((float(np.max(line.values)) for line in lines), default=1.0) or 1.0
-    least = min((float(np.min(line.values)) for line in lines), default=0.0)
+    most = max((float(np.nanmax(line.values)) for line in lines), default=1.0) or 1.0
+    least = min((float(np.nanmin(line.values)) for line in lines), default=0.0)
     least = min(least, 0.0) if from_zero else least
     ticks = nice_ticks(least, most, 4)
     most, least = max(most, ticks[-1]), min(least, ticks[0])
@@ -153,7 +154,8 @@ def curves(
             tag("text", labels[step], x=across(step), y=height - 6, kind=f"small {anchor}")
         )
     for line in lines:
-        points = np.array([[across(k), up(float(v))] for k, v in enumerate(line.values)])
+        known = [(k, float(v)) for k, v in enumerate(line.values) if not isnan(v)]
+        points = np.array([[across(k), up(value)] for k, value in known])
         parts.append(tag("polyline", points=_list(points), kind=f"curve {line.kind}"))
     return drawing(parts, height, f"{what}, {unit}" if unit else what)
 

@@ -60,7 +60,7 @@ def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
     """
     if scenario.plan.delta:
         return None
-    pairs, bodies = [], []
+    pairs, noises = [], []
     steps = list(possible_steps(scenario, STREAM_STEPS))
     # A set that lasts is not repeated by `possible_steps`.
     steps += steps[-1:] * (STREAM_STEPS - len(steps))
@@ -72,8 +72,9 @@ def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
         points = scenario.query.points
         norms = step.body.lattice_norms(points[edges[:, 0]] - points[edges[:, 1]])
         pairs.append(edges[int(np.argmax(norms))])
-        bodies.append(step.body)
+        noises.append(step.mechanism(scenario.settings.epsilon))
     paths, linked = paths_between(np.array(pairs))
+    alike = all(noise.body == noises[0].body for noise in noises)
     return lambda: BatchSampler(
         scenario.model,
         scenario.plan,
@@ -83,7 +84,8 @@ def short_stream(scenario: Scenario) -> Callable[[], Sampler] | None:
         linked,
         (STREAM_STEPS,),
         2,
-        bodies[0] if all(body == bodies[0] for body in bodies) else None,
+        noises[0].body if alike else None,
+        noises[0].gamma if alike else None,
     )
 
 

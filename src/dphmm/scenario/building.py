@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
@@ -20,7 +23,29 @@ from dphmm.tables.states import States
 if TYPE_CHECKING:
     from dphmm.scenario.scenario import Scenario
 
-__all__ = ["build_policy", "build_start", "build_surroundings", "category_of", "check_edges"]
+__all__ = [
+    "build_policy",
+    "build_start",
+    "build_surroundings",
+    "category_of",
+    "check_edges",
+    "read_policy",
+    "readable",
+    "unit_of",
+]
+
+EDGES = "edges.csv"
+
+
+def read_policy(policy: PolicyGraph | Policy) -> tuple[PolicyGraph | None, Policy]:
+    """A policy as a graph, if it was given as one, and as rules."""
+    if isinstance(policy, PolicyGraph):
+        return policy, Policy(edges=EDGES)
+    if not isinstance(policy, Policy):
+        raise ScenarioError(
+            f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
+        )
+    return None, policy
 
 
 def build_policy(
@@ -91,9 +116,28 @@ def build_start(start: str | Mapping[str, float], states: States, model: Chain) 
 def build_surroundings(scenario: Scenario) -> Surroundings:
     """Where states are, and the hours of slots: what statements tell in metres and nights."""
     clock, columns = scenario.settings.clock, scenario.states.place_columns
+    on_earth = "m" if scenario.states.plane is not None else ""
     return Surroundings(
         scenario.states.values(columns) if columns else None,
-        "m" if scenario.states.plane is not None else "",
-        clock.hour_of if isinstance(clock.step, str) else None,
+        unit_of(scenario) if scenario.columns == columns else on_earth,
+        clock.hour_of if clock.has_dates else None,
         "" if clock.zone else "UTC",
     )
+
+
+def unit_of(scenario: Scenario) -> str:
+    """What answers are measured in: as the file says, or metres on Earth, or unknown."""
+    return scenario.settings.unit or ("m" if _on_earth(scenario) else "")
+
+
+def readable(scenario: Scenario, answers: ArrayLike) -> FloatArray:
+    """See `Scenario.in_places`: no digits beyond a thousandth of the lattice's step."""
+    places = scenario.states.in_degrees(scenario.columns, answers)
+    if _on_earth(scenario):
+        return places
+    return np.round(places, max(0, 3 - floor(log10(scenario.settings.step))))
+
+
+def _on_earth(scenario: Scenario) -> bool:
+    states = scenario.states
+    return states.plane is not None and scenario.columns == states.place_columns

@@ -11,21 +11,27 @@ from math import sqrt
 import numpy as np
 
 from dphmm.cost.history import History
-from dphmm.cost.statement import NEARER, PrivacyStatement, conditions, privacy_statement
+from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.cost.words import NEARER, conditions
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.noise.bound import least_error
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
+from dphmm.release.hours import DAY
+from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
+from dphmm.tables.units import measure
 
 __all__ = [
     "Check",
+    "Speaking",
     "Step",
     "check_scenario",
     "check_steps",
     "covered",
     "guarantee",
+    "how_often",
     "planned_costs",
     "possible_steps",
 ]
@@ -74,12 +80,14 @@ class Check:
         steps: What each step protects; the last may stand for all that follow.
         costs: What an answer at each of the steps asked for would cost, for every path and by
             the model's own moves; None with delta, where it depends on the answers.
+        unit: What errors are measured in, if that is known.
     """
 
     scenario: str
     guarantee: str
     steps: tuple[Step, ...]
     costs: PrivacyStatement | None = None
+    unit: str = ""
 
     @property
     def exposed(self) -> tuple[str, ...]:
@@ -96,14 +104,14 @@ class Check:
         alone = f"{len(self.exposed)} exposed" if self.exposed else "nobody exposed"
         return (
             f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
-            f"hidden among {last.least_protection} or more, error {last.error:.4g})"
+            f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
         )
 
     def _repr_html_(self) -> str:
         cells = "".join(
             f"<tr><td>{s.time}<td>{s.possible}<td>{len(s.exposed_before)}<td>{len(s.added)}"
-            f"<td>{s.least_protection} to {s.most_protection}<td>{s.error:.4g}"
-            f"<td>{s.least_error:.4g}"
+            f"<td>{s.least_protection} to {s.most_protection}<td>{measure(s.error, self.unit)}"
+            f"<td>{measure(s.least_error, self.unit)}"
             for s in self.steps
         )
         head = (
@@ -114,12 +122,51 @@ class Check:
         return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>{costs}"
 
 
+@dataclass(frozen=True)
+class Speaking:
+    """How often a schedule speaks, at most, and what that costs."""
+
+    when: str
+    steps: int
+    """Of the window that it is counted in."""
+    window: str
+    """Its length in words."""
+    answers: int
+    epsilon: Fraction
+
+    def __str__(self) -> str:
+        one = "answer" if self.answers == 1 else "answers"
+        total, share = as_text(self.epsilon), as_text(self.epsilon / self.steps)
+        return (
+            f"It speaks {self.when}: at most {self.answers} {one} in any {self.window}, which "
+            f"cost {total} in all, as much as {share} at every step. At other steps nothing is "
+            f"said or spent."
+        )
+
+
+def how_often(scenario: Scenario) -> Speaking | None:
+    """The most that the schedule says in a day or, without dates, between two answers."""
+    schedule = scenario.settings.schedule
+    if schedule is None:
+        return None
+    every = int(schedule.every)
+    steps = every * -(-int(schedule.apart) // every)
+    window = "step" if steps == 1 else f"{steps} steps"
+    if schedule.size is not None:
+        steps = -(-DAY // schedule.size)
+        window = "24 hours" if steps * schedule.size == DAY else f"{steps} steps"
+    answers = schedule.most_in(steps)
+    price = answers * scenario.settings.epsilon
+    return Speaking(str(scenario.settings.when), steps, window, answers, price)
+
+
 def check_scenario(scenario: Scenario, steps: int) -> Check:
     """See `Scenario.check`."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
     found = tuple(check_steps(scenario, steps))
-    return Check(scenario.name, guarantee(scenario), found, planned_costs(scenario, steps))
+    costs, unit = planned_costs(scenario, steps), unit_of(scenario)
+    return Check(scenario.name, guarantee(scenario), found, costs, unit)
 
 
 def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
@@ -206,9 +253,10 @@ def guarantee(scenario: Scenario) -> str:
     limit = scenario.settings.limit
     budget = "no limit on the sum" if limit is None else f"at most {limit.words} a person"
     besides = f" {NEARER}" if scenario.settings.mechanism == "staircase" else ""
+    often = how_often(scenario)
     return (
         f"Each answer changes the odds between two linked states by at most a factor "
-        f"exp({price}){covered(scenario)}; {budget}.{besides}"
+        f"exp({price}){covered(scenario)}; {budget}.{besides}{f' {often}' if often else ''}"
     )
 
 

@@ -6,10 +6,11 @@ estimates and prices follow from the answers and the scenario.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Slots
 from dphmm.tables.trips import Record, read_records
 
-__all__ = ["Track", "read_releases"]
+__all__ = ["Track", "read_releases", "released_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +36,28 @@ class Track:
     slots: list[int] = field(default_factory=list, repr=False)
     """The step of the clock that each time falls in."""
     releases: list[Release] = field(default_factory=list, repr=False)
-    protected: list[Protected] = field(default_factory=list, repr=False)
-    """The public rules of each release: possible set, policy, noise."""
+    protected: list[Protected | None] = field(default_factory=list, repr=False)
+    """The public rules of each release: possible set, policy, noise; None at a silent step."""
 
     @property
     def spent(self) -> Fraction:
         """The sum of every epsilon."""
         return self.stream.standing.spent
+
+
+def released_rows(
+    path: str | Path,
+    columns: Sequence[str],
+    watch: Callable[[Iterator[Record]], Iterable[Record]] = iter,
+) -> Iterator[Record]:
+    """The rows of a file of releases, which must have some columns; see `read_releases`."""
+    name = Path(path).name
+    for line, record in watch(read_records(path, name)):
+        missing = [column for column in columns if column not in record]
+        if missing:
+            raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
+        if record["person"] is not None:
+            yield line, record
 
 
 def read_releases(
@@ -51,7 +67,8 @@ def read_releases(
 ) -> list[Track]:
     """Everybody's track in a file that `dphmm release` wrote, in order of first appearance.
 
-    `watch` passes the rows on, and may show how far the reading is.
+    Somebody about whom nothing was said has none. `watch` passes the rows on, and may show how
+    far the reading is.
     """
     name = Path(path).name
     columns = ("person", "time", *scenario.columns, "epsilon")
@@ -59,12 +76,7 @@ def read_releases(
     first = scenario.settings.clock.first_slot
     tracks: dict[str, Track] = {}
     said: dict[tuple[str, int], tuple[int, ...]] = {}
-    for line, record in watch(read_records(path, name)):
-        missing = [column for column in columns if column not in record]
-        if missing:
-            raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
-        if record["person"] is None:
-            continue
+    for line, record in released_rows(path, columns, watch):
         person, slot = str(record["person"]).strip(), slots.of(record["time"], line)
         if person not in tracks:
             # The file tells what was spent; a limit is for those who spend.
@@ -72,14 +84,14 @@ def read_releases(
             tracks[person] = Track(person, stream)
         track = tracks[person]
         try:
-            answer = np.array([float(record[column]) for column in scenario.columns])
-            lattice = scenario.on_lattice(answer)[0]
+            lattice = _lattice(scenario, [record[column] for column in scenario.columns])
             if said.get((person, slot)) == tuple(lattice):
                 continue  # a second row of the same step, which has the same answer
             if slot <= track.stream.time:
                 raise ValueError
             track.stream.skip(slot - track.stream.time - 1)
-            release = track.stream.repeat(lattice, str(record["epsilon"]))
+            price = str(record["epsilon"]) if len(lattice) else None
+            release = track.stream.repeat(lattice, price)
         except (ValueError, TypeError, OverflowError):
             raise DataError(
                 f"{name}:{line}: row must be a release of {scenario.name!r} in order of time"
@@ -88,7 +100,15 @@ def read_releases(
         track.times.append(str(record["time"]).strip())
         track.slots.append(slot)
         track.releases.append(release)
-        track.protected.append(track.stream.said[-1].step)
-    if not tracks:
+        track.protected.append(None if release.silent else track.stream.said[-1].step)
+    answered = [track for track in tracks.values() if track.stream.said]
+    if not answered:
         raise DataError(f"{name}: file must hold at least one release, got none")
-    return list(tracks.values())
+    return answered
+
+
+def _lattice(scenario: Scenario, cells: list[Any]) -> np.ndarray[Any, Any]:
+    """The lattice point of an answer; none where every cell is empty, at a silent step."""
+    if all(cell is None or str(cell).strip() == "" for cell in cells):
+        return np.zeros(0, dtype=np.int64)
+    return scenario.on_lattice(np.array([float(cell) for cell in cells]))[0]

@@ -17,14 +17,14 @@ from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
 from dphmm.release.admission import Place, Verdict, refusal
+from dphmm.release.answers import Answers
 from dphmm.release.book import Book, check_key
-from dphmm.release.drawing import follow
 from dphmm.release.engine import Answered, Ask
 from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
-from dphmm.release.terms import Terms
+from dphmm.release.terms import Terms, follow
 from dphmm.scenario.building import build_surroundings
 from dphmm.tables.frames import like
 from dphmm.tables.trips import Row, read_trips
@@ -38,7 +38,9 @@ __all__ = [
     "ask_rows",
     "begin_stream",
     "hold_open",
+    "latest_steps",
     "open_stream",
+    "published",
     "refuse_first",
     "release_trips",
 ]
@@ -47,14 +49,17 @@ TOGETHER = 4096
 """Rows of a table whose coordinates are looked up together."""
 
 
-def ask_rows(scenario: Scenario, rows: list[Row], client: str = "") -> Ask:
-    """Rows of trips as the engine takes them."""
+def ask_rows(
+    scenario: Scenario, rows: list[Row], client: str = "", last: Mapping[str, int] | None = None
+) -> Ask:
+    """Rows of trips as the engine takes them; `last` is where people were before, if known."""
     return Ask(
         terms=scenario.terms,
         people=[row.person for row in rows],
         times=np.array([row.slot for row in rows], dtype=np.int64),
         states=np.array([row.state for row in rows], dtype=np.int64),
         client=client,
+        last=last or {},
     )
 
 
@@ -97,12 +102,61 @@ def release_trips(
     file = Path(trips).name if isinstance(trips, (str, Path)) else "trips"
     ask = ask_rows(scenario, rows, client)
     refuse_first(engine.judge(kept, ask, randomness), rows, file)
+    since = latest_steps(kept, ask)
     (answered,) = engine.release(kept, [ask], randomness)
     refuse_first(answered, rows, file)
     polars = require("polars", "cli")
-    cells = [[*answer] for answer in answer_rows(scenario, answered)]
-    table = polars.DataFrame(cells, schema=answer_columns(scenario), orient="row")
+    cells = list(answer_rows(scenario, published(kept, ask, answered, since)))
+    # Silent steps have no answer, and there may be many before the first that has one.
+    table = polars.DataFrame(
+        cells, schema=answer_columns(scenario), orient="row", infer_schema_length=None
+    )
     return like(table, trips)
+
+
+def latest_steps(book: Book, ask: Ask) -> dict[str, int]:
+    """After which slot the steps come that an ask's people will have been told about.
+
+    Only where gaps are answered: what was filled between the last answer and somebody's first
+    row belongs to the row. Where that row was answered before, nobody knows what came with it,
+    so everything does from the person's start on.
+    """
+    if not ask.fills_gaps:
+        return {}
+    firsts: dict[str, int] = {}
+    for person, time in zip(ask.people, ask.times.tolist(), strict=True):
+        firsts[person] = min(time, firsts.get(person, time))
+    lines = [Line(ask.client, person, ask.terms.query) for person in firsts]
+    since = {}
+    for (person, first), place in zip(firsts.items(), book.places(lines), strict=True):
+        since[person] = first - 1
+        if place.standing is not None and place.latest is not None:
+            since[person] = place.latest if place.latest < first else place.standing.began
+    return since
+
+
+def published(book: Book, ask: Ask, answered: Answered, since: Mapping[str, int]) -> Answers:
+    """What leaves: an answer for each row or, where gaps are answered, for each step.
+
+    Then every step is there once, in order of person and time, so that neither the number of
+    lines nor their order says which of them had a row.
+    """
+    if not ask.fills_gaps:
+        return answered.answers
+    lasts: dict[str, int] = {}
+    for person, time in zip(ask.people, ask.times.tolist(), strict=True):
+        lasts[person] = max(time, lasts.get(person, time))
+    found = [
+        record
+        for person, last in lasts.items()
+        for record in book.answers(Line(ask.client, person, ask.terms.query), after=since[person])
+        if record.time <= last
+    ]
+    times = np.array([record.time for record in found], dtype=np.int64)
+    table = Answers(ask.terms.plan.query, ask.terms.law, [one.line for one in found], times)
+    for row, record in enumerate(found):
+        table.put(row, record)
+    return table
 
 
 def answer_columns(scenario: Scenario) -> list[str]:
@@ -112,13 +166,17 @@ def answer_columns(scenario: Scenario) -> list[str]:
 
 
 def answer_rows(
-    scenario: Scenario, answered: Answered, times: list[str] | None = None
+    scenario: Scenario, answers: Answers, times: list[str] | None = None
 ) -> Iterator[list[Any]]:
-    """The cells of a table of answers: the time of each step, or those given instead."""
-    answers, clock = answered.answers, scenario.settings.clock
+    """The cells of a table of answers: the time of each step, or those given instead.
+
+    A silent step has empty cells for its answer.
+    """
+    clock = scenario.settings.clock
     count = len(answers)
     both = np.concatenate([answers.in_units(), answers.estimate])
     places = scenario.in_places(both).tolist()
+    nothing = [None] * len(scenario.columns)
     for row in range(count):
         epsilon = answers.epsilons[row]
         if epsilon is None:
@@ -127,7 +185,7 @@ def answer_rows(
         yield [
             answers.lines[row].person,
             time,
-            *places[row],
+            *(nothing if answers.silent[row] else places[row]),
             *places[count + row],
             as_text(epsilon),
         ]
@@ -174,6 +232,7 @@ def begin_stream(
         person=person,
         client=client,
         ledger=Ledger(scenario.terms.limit) if ledger is None else ledger,
+        schedule=settings.schedule,
         randomness=randomness,
         law=scenario.terms.law,
     )
@@ -237,8 +296,11 @@ class _BookStream(Stream):
     It only follows them: what somebody else has answered meanwhile is followed too.
     """
 
+    _fills_gaps = False
+
     def _bind(self, book: Book, terms: Terms, place: Place) -> None:
         self._book, self._terms = book, terms
+        self._fills_gaps = terms.fills_gaps
         limit = place.both(terms.limit, terms.clock)
         since = self.time + 1 - (limit.width if limit else 0)
         recent = place.recent(terms.clock, since) if limit and limit.width else ()
@@ -265,6 +327,12 @@ class _BookStream(Stream):
                 self.ledger._append(entry)
             self.repeat(release.lattice, release.epsilon)
             return release
+
+    def skip(self, steps: int = 1) -> None:
+        """See `Stream.skip`; refused where every step is answered."""
+        if steps and self._fills_gaps:
+            raise ArgumentError("skip must not be asked of a stream without gaps; release instead")
+        super().skip(steps)
 
     def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
         """Refused: a book's moments are answered one question at a time."""

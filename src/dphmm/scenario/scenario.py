@@ -25,9 +25,10 @@ from dphmm.noise.staircase import as_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.book import Book
+from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
-from dphmm.scenario.building import build_policy, build_start, check_edges
+from dphmm.scenario.building import build_policy, build_start, check_edges, read_policy, readable
 from dphmm.scenario.files import load_scenario, save_scenario
 from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["Scenario"]
 
 GIVEN = "given, treated as public"
-EDGES = "edges.csv"
 
 
 class Scenario:
@@ -68,6 +68,7 @@ class Scenario:
         full_rank: See `Plan`.
         delta: See `Plan`.
         clock: How times are cut into steps.
+        when: When to speak; at every step by default.
         source: Where the model came from, in a sentence.
 
     >>> from dphmm import MarkovModel
@@ -100,6 +101,7 @@ class Scenario:
         full_rank: bool = True,
         delta: Exact = 0,
         clock: Clock | None = None,
+        when: Schedule | None = None,
         source: str = GIVEN,
     ) -> None:
         if isinstance(states, Query):
@@ -108,13 +110,7 @@ class Scenario:
         if not isinstance(states, States):
             states = States.at(states)
             columns = columns or tuple(states.numbers)
-        graph = None
-        if isinstance(policy, PolicyGraph):
-            graph, policy = policy, Policy(edges=EDGES)
-        if not isinstance(policy, Policy):
-            raise ScenarioError(
-                f"policy must be a PolicyGraph or a Policy, got {type(policy).__name__}"
-            )
+        graph, rules = read_policy(policy)
         if isinstance(start, int):
             start = states.labels[state_number(start, len(states), "start")]
         checked: Any = Settings  # which makes every number exact
@@ -126,7 +122,7 @@ class Scenario:
             columns=columns,
             step=1 if step is None else step,
             query=query,
-            policy=policy,
+            policy=rules,
             mechanism=mechanism,
             shape=shape,
             gamma=as_gamma(gamma, mechanism),
@@ -134,6 +130,7 @@ class Scenario:
             full_rank=full_rank,
             delta=delta,
             clock=Clock() if clock is None else clock,
+            when=when,
         )
         self._build(settings, states, model, source, (), graph)
 
@@ -233,6 +230,7 @@ class Scenario:
             "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
             "epsilon": as_text(self.settings.epsilon),
             "limit": self.settings.limit or "none",
+            "speaks": self.settings.when or "every step",
             "model": f"{self.model}: {self.source}",
         }
         rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
@@ -302,6 +300,7 @@ class Scenario:
             limit=settings.limit and settings.limit.in_steps(settings.clock.law),
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            schedule=settings.schedule,
             time_of=settings.clock.time_of,
         )
 
@@ -387,7 +386,7 @@ class Scenario:
         Args:
             answers: A row an answer, in the units of the query.
         """
-        return self.states.in_degrees(self.columns, answers)
+        return readable(self, answers)
 
     def on_lattice(self, places: ArrayLike) -> np.ndarray[Any, Any]:
         """The lattice points of answers as people read them, the reverse of `in_places`.

@@ -6,7 +6,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
@@ -21,8 +21,10 @@ from dphmm.geometry.exact import as_delta, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
 from dphmm.noise.mechanism import MECHANISMS, SHAPES
 from dphmm.noise.staircase import as_gamma
+from dphmm.release.schedule import Schedule
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, read_text
+from dphmm.tables.units import length
 
 __all__ = ["Policy", "Settings"]
 
@@ -83,10 +85,21 @@ class Settings:
     full_rank: bool = True
     delta: Fraction = Fraction(0)
     clock: Clock = field(default_factory=Clock)
+    when: Schedule | None = None
+    """When to speak; a price that it names becomes the scenario's."""
+    unit: str = ""
+    """What the query is measured in, for people to read."""
 
     def __post_init__(self) -> None:
-        _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query"), str))
+        _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query", "unit"), str))
         _expect_kinds(self, {"policy": Policy, "full_rank": bool, "clock": Clock})
+        if self.when is not None:
+            _expect_kinds(self, {"when": Schedule})
+            if self.when.epsilon is not None:
+                object.__setattr__(self, "epsilon", self.when.epsilon)
+                object.__setattr__(self, "when", replace(self.when, epsilon=None))
+        if self.schedule is not None:
+            self.schedule.check_bound()
         if not isinstance(self.start, (str, Mapping)):
             raise ArgumentError(
                 "start must be a label, 'uniform', 'stationary' or the probability of each label, "
@@ -100,6 +113,13 @@ class Settings:
             self.limit.in_steps(self.clock.law)
         object.__setattr__(self, "gamma", as_gamma(self.gamma, self.mechanism))
         object.__setattr__(self, "delta", as_delta(self.delta))
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """When to speak, by the scenario's clock."""
+        if self.when is None:
+            return None
+        return replace(self.when, step=self.clock.step, zone=self.clock.zone)
 
     @classmethod
     def read(cls, path: str | Path) -> Settings:
@@ -122,6 +142,8 @@ class Settings:
             file["limit"] = str(self.limit)
         if isinstance(self.start, str):
             file["start"] = self.start
+        if self.unit:
+            file["unit"] = self.unit
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
         if self.gamma is not None:
             file["gamma"] = as_text(self.gamma)
@@ -136,6 +158,11 @@ class Settings:
         file["policy"] = {name: rule for name, rule in policy.items() if rule not in (None, False)}
         time = vars(self.clock) | {"open": self.clock.open or None}
         file["time"] = {name: value for name, value in time.items() if value is not None}
+        if self.when is not None:
+            when = vars(self.when) | {"hours": list(self.when.hours), "zone": None}
+            when["error"] = None if self.when.error is None else as_text(exact(self.when.error))
+            usual = vars(Schedule()) | {"hours": []}
+            file["when"] = {k: v for k, v in when.items() if v not in (None, usual[k])}
         if not isinstance(self.start, str):
             file["start"] = dict(self.start)
         return tomlkit.dumps(file)
@@ -144,11 +171,12 @@ class Settings:
 _KEYS = {
     "": (
         *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape", "gamma"),
-        *("repair", "full_rank", "delta", "query", "policy", "time"),
+        *("repair", "full_rank", "delta", "unit", "query", "policy", "time", "when"),
     ),
     "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
     "time": ("step", "origin", "zone", "open"),
+    "when": ("every", "phase", "hours", "error", "apart", "epsilon", "gaps"),
 }
 _MISSING: Any = object()
 
@@ -161,11 +189,12 @@ class _Reader:
 
     def settings(self, stem: str) -> Settings:
         self._check_keys("", self._table)
-        for section in ("query", "policy", "time"):
+        for section in ("query", "policy", "time", "when"):
             self._check_keys(section, self._section(section))
         columns = self._get("query", "columns", list, [])
         if not all(isinstance(column, str) for column in columns):
             raise self._wrong("query", "columns", "must be a list of names")
+        unit = self._get("", "unit", str, "")
         clock = self._clock(self._section("time"))
         mechanism = self._choice("mechanism", MECHANISMS, "knorm")
         return Settings(
@@ -176,12 +205,12 @@ class _Reader:
             limit=self._number("", "limit", partial(_limit, clock=clock), None),
             start=self._start(),
             columns=tuple(columns),
-            step=self._number("query", "step", partial(as_epsilon, argument="step"), Fraction(1)),
+            step=self._number("query", "step", partial(_spacing, unit), Fraction(1)),
             query=self._get("query", "name", str, QUERY_NAME),
             policy=Policy(
                 complete=self._get("policy", "complete", bool, False),
                 category=self._get("policy", "category", str, None),
-                distance=self._number("policy", "distance", exact, None),
+                distance=self._number("policy", "distance", partial(_radius, unit), None),
                 one_step=self._get("policy", "one_step", bool, False),
                 edges=self._get("policy", "edges", str, None),
             ),
@@ -192,7 +221,22 @@ class _Reader:
             full_rank=self._get("", "full_rank", bool, True),
             delta=self._number("", "delta", as_delta, Fraction(0)),
             clock=clock,
+            when=self._when(clock) if "when" in self._table else None,
+            unit=unit,
         )
+
+    def _when(self, clock: Clock) -> Schedule:
+        given = dict(self._section("when"))
+        given["hours"] = self._get("when", "hours", list, [])
+        for key in ("error", "epsilon"):
+            given[key] = self._number("when", key, as_epsilon, None)
+        try:
+            schedule = Schedule(**given)
+            replace(schedule, step=clock.step, zone=clock.zone).check_bound()
+        except ArgumentError as fault:
+            key, _, problem = str(fault).partition(" ")
+            raise self._wrong("when", key, re.sub(r"Decimal\('(.*?)'\)", r"\1", problem)) from None
+        return schedule
 
     def _clock(self, section: dict[str, Any]) -> Clock:
         try:
@@ -288,6 +332,14 @@ class _Reader:
             elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
                 return number
         return None
+
+
+def _spacing(unit: str, value: Number) -> Fraction:
+    return as_epsilon(length(value, unit, "step"), "step")
+
+
+def _radius(unit: str, value: Number) -> Fraction:
+    return length(value, unit, "distance")
 
 
 def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:

@@ -141,7 +141,8 @@ def create_app(
             scenario, ask = await threads.run(handlers.ask, client, digest, person, body)
         answered = await commit.release(ask)
         release, repeated = answered.release(0), answered.repeated > 0
-        metrics.answered(release.epsilon, repeated)
+        if not release.silent or answered.filled:
+            metrics.answered(release.epsilon + answered.filled, repeated)
         return JSONResponse(show_release(scenario, release, repeated))
 
     @route("GET", stream + "/releases", bodies.Releases)

@@ -46,6 +46,7 @@ class ScenarioSummary(Body):
     dimension: int
     epsilon: str
     limit: str | None
+    speaks: str = Field(description="At which steps something is said.")
 
 
 class NewStream(Body):
@@ -85,8 +86,9 @@ class Released(Body):
 
     time: Time = Field(description="When its slot begins.")
     slot: int = Field(description="The step of the scenario's clock.")
-    answer: list[float]
-    lattice: list[int]
+    silent: bool = Field(description="The schedule says nothing here: only the estimate is there.")
+    answer: list[float] | None
+    lattice: list[int] | None
     estimate: list[float]
     epsilon: str
     statement: str

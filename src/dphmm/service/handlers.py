@@ -12,7 +12,6 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
-from dphmm.cost.ledger import Ledger
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
@@ -186,7 +185,8 @@ class Handlers:
             warnings.simplefilter("ignore")  # a coarse lattice is the scenario's own choice
             scenario = unpack(text)
             # The first hull and the compiled code take seconds: not while others wait.
-            scenario.stream("nobody", ledger=Ledger()).release(0)
+            terms = scenario.terms
+            terms.stream(terms.begin("", "nobody", 1)).release(0)
         with self._guard:
             # Another thread may have been faster: all should share one plan and what it has met.
             return self._ready.setdefault((client, digest), scenario)
@@ -255,18 +255,21 @@ def _summary(digest: str, scenario: Scenario) -> Json:
         "dimension": scenario.query.dimension,
         "epsilon": str(settings.epsilon),
         "limit": None if settings.limit is None else str(settings.limit),
+        "speaks": str(settings.when or "every step"),
     }
 
 
 def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
-    """An answer as the client reads it."""
-    places = scenario.in_places([release.answer, release.estimate]).tolist()
+    """An answer as the client reads it; null where nothing was said."""
+    said = [release.estimate] if release.silent else [release.estimate, release.answer]
+    estimate, *answer = scenario.in_places(said).tolist()
     return {
         "time": scenario.settings.clock.time_of(release.time),
         "slot": release.time,
-        "answer": places[0],
-        "lattice": [int(number) for number in release.lattice],
-        "estimate": places[1],
+        "silent": release.silent,
+        "answer": answer[0] if answer else None,
+        "lattice": [int(number) for number in release.lattice] if answer else None,
+        "estimate": estimate,
         "epsilon": str(release.epsilon),
         "statement": release.statement,
         "repeated": repeated,

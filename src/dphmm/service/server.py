@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import socket
 import sys
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from dphmm.books import Store
-from dphmm.errors import require
+from dphmm.errors import ArgumentError, require
 from dphmm.noise.randomness import Randomness
 from dphmm.service.settings import ServiceSettings
 
@@ -19,6 +21,9 @@ __all__ = ["serve"]
 
 GRACE = 15
 """Seconds for what was accepted to finish after a signal."""
+
+BACKLOG = 2048
+"""Connections that may wait to be accepted."""
 
 FIELDS = ("request", "method", "route", "status", "client")
 
@@ -58,12 +63,17 @@ def serve(
     port: int = 8000,
     randomness: Randomness | None = None,
     descriptor: int | None = None,
+    ready: Callable[[str], object] = lambda address: None,
 ) -> None:
-    """Serve until a signal; `descriptor` is a listening socket that somebody else opened."""
+    """Serve until a signal; `descriptor` is a listening socket that somebody else opened.
+
+    `ready` hears the address once it is ours.
+    """
     uvicorn = require("uvicorn", "service")
     require("fastapi", "service")
     from dphmm.service.app import create_app
 
+    listener = None if descriptor is not None else _listen(host, port)
     log_lines()
     app = create_app(store, settings, randomness)
 
@@ -78,8 +88,6 @@ def serve(
 
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         fd=descriptor,
         log_config=None,
         access_log=False,  # it would name people
@@ -88,8 +96,22 @@ def serve(
         timeout_graceful_shutdown=GRACE,
         h11_max_incomplete_event_size=2**14,
     )
+    if listener is not None:
+        port = listener.getsockname()[1]
+        ready(f"http://{host}:{port}")
     logging.getLogger("dphmm.service").info("started on %s:%s", host, port)
-    Server(config).run()
+    Server(config).run(sockets=None if listener is None else [listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket, or one sentence: the server itself would end with a code of its own."""
+    try:
+        kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=kind, backlog=BACKLOG)
+    except OSError as fault:
+        raise ArgumentError(
+            f"host and port must be free to listen on, got {host}:{port}: {fault.strerror}"
+        ) from None
 
 
 def log_lines() -> None:

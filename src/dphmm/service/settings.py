@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon
@@ -43,6 +44,11 @@ class ServiceSettings:
         for name in ("threads", "waiting", "largest_body", "scenarios", "largest_track"):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+        for name in ("rate", "wrong_keys", "slowest_body", "key_memory"):
+            if not 0 <= getattr(self, name) < inf:
+                raise ArgumentError(
+                    f"{name} must be finite and at least 0, got {getattr(self, name)!r}"
+                )
         if self.largest_epsilon is not None:
             most = as_epsilon(self.largest_epsilon, "largest_epsilon")
             object.__setattr__(self, "largest_epsilon", most)

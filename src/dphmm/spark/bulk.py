@@ -102,7 +102,8 @@ def _summarize(spark: SparkSession, scenario: Scenario, out: str) -> Summary:
     people, late, repeated = state(spark, scenario, out).agg(*counts).first()
     if not people:
         raise DataError(f"{out}: table must hold at least one row, got none")
-    return Summary(people, releases(spark, scenario, out).count(), late, repeated)
+    said = _table(spark, scenario, out, ANSWERS).where("lattice <> '[]'")
+    return Summary(people, said.count(), late, repeated)
 
 
 def releases(spark: SparkSession, scenario: Scenario, out: str) -> DataFrame:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm._types import IntArray, ObjectArray
+from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.errors import DataError, require
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
@@ -87,7 +87,7 @@ class FolderBook:
         return Place(
             standing=standing,
             latest=standing.time,
-            answered=(standing.time,) if line.query in standing.answered else (),
+            answered=(standing.time,) if standing.time > standing.began else (),
             spent=standing.spent,
             recent=lambda clock, since: ((slot, slot, price) for slot, price in standing.recent),
             known=True,
@@ -101,7 +101,7 @@ class FolderBook:
         """See `Book`: earlier answers are in earlier folders."""
         return {}
 
-    def answers(self, line: Line) -> Sequence[Record]:
+    def answers(self, line: Line, *, after: int | None = None) -> Sequence[Record]:
         """See `Book`."""
         return ()
 
@@ -142,7 +142,7 @@ class Tables:
         kinds = {"table": text, "person": text, "time": text, "slot": whole}
         kinds |= dict.fromkeys(self.releases[2:-1], real)
         # Exact numbers have no largest size, so they are texts.
-        kinds |= dict.fromkeys(("constrained", "lattice", "key", "spent"), text)
+        kinds |= dict.fromkeys(("epsilon", "constrained", "lattice", "key", "spent"), text)
         kinds |= {"late": whole, "repeated": whole, "standing": pa.binary()}
         self.varying = pa.schema(list(kinds.items()))
         # The same in every row, so Spark adds them and no worker has to copy them.
@@ -150,7 +150,6 @@ class Tables:
             "client": client,
             "query": scenario.query.name,
             "law": scenario.law,
-            "epsilon": as_text(scenario.settings.epsilon),
         }
         self.schema = pa.schema([*self.varying, *((name, text) for name in self.constants)])
         said = {"table", *self.releases, *self.ledger}
@@ -160,17 +159,23 @@ class Tables:
         """Answers and their prices."""
         pa = require("pyarrow", "spark")
         rows = len(answers)
-        both = np.concatenate([answers.query.in_units(answers.lattice), answers.estimate])
+        both = np.concatenate([answers.in_units(), answers.estimate])
         places = self._scenario.in_places(both)
         coordinates = np.hstack([places[:rows], places[rows:]]).T
+        prices = [Fraction(0) if price is None else price for price in answers.epsilons]
         columns = {
             "table": pa.repeat(ANSWERS, rows),
             "person": pa.array([line.person for line in answers.lines], pa.string()),
             "time": self._times(answers.times),
             "slot": pa.array(answers.times),
-            **dict(zip(self.releases[2:-1], map(pa.array, coordinates), strict=True)),
-            "constrained": _texts(answers.constrained),
-            "lattice": _lattice(answers.lattice),
+            # Where nothing was said there is no number.
+            **{
+                name: pa.array(column, from_pandas=True)
+                for name, column in zip(self.releases[2:-1], coordinates, strict=True)
+            },
+            "epsilon": _texts(prices, as_text),
+            "constrained": _texts(answers.constrained, str),
+            "lattice": _lattice(answers.lattice, answers.silent),
         }
         return self._batch(columns, rows)
 
@@ -223,21 +228,22 @@ def read_people(book: FolderBook, rows: pa.RecordBatch) -> None:
         book.people[name] = Person(*rest)
 
 
-def _texts(values: Sequence[Fraction | float]) -> pa.Array:
+def _texts(values: Sequence[Any], text: Callable[[Any], str]) -> pa.Array:
     """Numbers as texts; many rows share one object, which is written once."""
     pa = require("pyarrow", "spark")
     numbers = np.fromiter(map(id, values), np.int64, len(values))
     _, first, places = np.unique(numbers, return_index=True, return_inverse=True)
-    texts = [str(values[row]) for row in first.tolist()]
+    texts = [text(values[row]) for row in first.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(places))
 
 
-def _lattice(points: ObjectArray) -> pa.Array:
-    """Points as texts like [12, -7]."""
+def _lattice(points: ObjectArray, silent: Mask) -> pa.Array:
+    """Points as texts like [12, -7]; [] where nothing was said."""
     pa, pc = require("pyarrow", "spark"), require("pyarrow.compute", "spark")
     try:
         columns = [pa.array(column.astype(np.int64)).cast(pa.string()) for column in points.T]
     except OverflowError:
         columns = [pa.array([str(number) for number in column]) for column in points.T]
     joined = pc.binary_join_element_wise(*columns, ", ")
+    joined = pc.if_else(pa.array(silent), "", joined)
     return pc.binary_join_element_wise("[", joined, "]", "")

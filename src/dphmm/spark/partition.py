@@ -54,6 +54,8 @@ class Partition:
         self._client = client
         self._tables = Tables(scenario, client)
         self._book = FolderBook(used)
+        self._last: dict[str, int] = {}
+        """The latest true state of the person whose rows may go on in the next window. Secret."""
         self._most = max(16, min(PEOPLE, ROOM // (8 * len(scenario.states))))
 
     def answer(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,7 +94,9 @@ class Partition:
             rows = rows.filter(pc.invert(before))
         if len(rows):
             slots, states = (np.asarray(rows[name], dtype=np.int64) for name in ("slot", "state"))
-            ask = Ask(self._terms, rows["person"].to_pylist(), slots, states, client=self._client)
+            people = rows["person"].to_pylist()
+            ask = Ask(self._terms, people, slots, states, client=self._client, last=self._last)
+            self._last = {people[-1]: int(states[-1])}
             (answered,) = engine.release(self._book, [ask], self._randomness)
             self._count(ask, answered)
             for answers in self._book.drawn:
@@ -103,7 +107,7 @@ class Partition:
 
     def _count(self, ask: Ask, answered: Answered) -> None:
         """Count the rows that are left out; a refusal stops the run."""
-        for row in np.flatnonzero(answered.verdicts).tolist():
+        for row in np.flatnonzero(answered.verdicts > Verdict.NEW).tolist():
             if answered.verdicts[row] > Verdict.LATE:
                 raise answered.faults[row]
             name = ask.people[row]

@@ -152,7 +152,7 @@ def answer(
     kinds = (verdicts == Verdict.LATE, verdicts == Verdict.REPEATED, verdicts > Verdict.LATE)
     counts = [before + int(kind.sum()) for before, kind in zip(counts, kinds, strict=True)]
     kept = (randomness.fingerprint, person.to_bytes(), *counts)
-    return kept, book.drawn, ask.times[verdicts != Verdict.NEW]
+    return kept, book.drawn, ask.times[verdicts > Verdict.NEW]
 
 
 def ask_in_order(terms: Terms, client: str, person: str, parts: Iterable[pd.DataFrame]) -> Ask:

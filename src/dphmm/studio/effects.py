@@ -18,6 +18,7 @@ from dphmm.chain.belief import Belief
 from dphmm.errors import ArgumentError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.noise.mechanism import Mechanism
+from dphmm.noise.staircase import best_gamma, largest_loss
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.policy.repair import RepairMethod, added_edges
@@ -51,13 +52,16 @@ class Situation:
     """The policy on the possible states, not repaired."""
     belief: Belief
     epsilon: Fraction
+    staircase: bool = False
+    """Whether the noise rounds norms up; Laplace's is told by its ball beside the hull."""
 
     @classmethod
     def of(cls, scenario: Scenario, request: Effects) -> Situation:
         """The situation that a request describes."""
         belief = _belief(scenario, request.moment)
         policy = make_policy(scenario, request.policy).restricted_to(belief.possible)
-        return cls(scenario, policy, belief, request.epsilon)
+        rounded = request.mechanism == "staircase"
+        return cls(scenario, policy, belief, request.epsilon, rounded)
 
     @property
     def possible(self) -> Mask:
@@ -78,6 +82,7 @@ class Situation:
         """The whole effect, for the page."""
         query, possible = self.scenario.query, self.possible
         degree = degree_of_protection(query, self.policy, possible, self.hull)
+        furthest = self.hull.largest_lattice_norm(query.points[possible])
         return {
             "possible": None if possible.all() else np.flatnonzero(possible).tolist(),
             "n_possible": int(possible.sum()),
@@ -85,9 +90,7 @@ class Situation:
             "prior": [float(f"{p:.5g}") for p in self.belief.probabilities.tolist()],
             "edges": _edges(self.policy),
             "hull": _hull(self.hull, self.epsilon),
-            "worst": exact_number(
-                self.hull.largest_lattice_norm(query.points[possible]) * self.epsilon
-            ),
+            "worst": exact_number(largest_loss(furthest, self.epsilon, self.staircase)),
             "degree": degree.tolist(),
             "exposed": np.flatnonzero(degree == 1).tolist(),
         }
@@ -125,7 +128,9 @@ class Situation:
         """The root of the mean squared error of answers as they are released, on the lattice."""
         if not self.hull.rank:
             return None
-        return sqrt(Mechanism(self.scenario.query, self.hull, self.epsilon).mean_squared_error)
+        gamma = best_gamma(self.hull.rank, self.epsilon) if self.staircase else None
+        noise = Mechanism(self.scenario.query, self.hull, self.epsilon, gamma)
+        return sqrt(noise.mean_squared_error)
 
     def _repair(self, method: RepairMethod) -> dict[str, Any]:
         edges = added_edges(self.scenario.query, self.policy, self.possible, method).tolist()

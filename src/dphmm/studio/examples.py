@@ -15,7 +15,7 @@ from dphmm._types import FloatArray
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError, MissingExtraError
 from dphmm.scenario import Policy, Scenario, States
-from dphmm.scenario.building import category_of
+from dphmm.scenario.building import category_of, unit_of
 from dphmm.scenario.learning import moves_within
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT, Open
 from dphmm.tables.datasets.city import synthetic_city
@@ -138,7 +138,7 @@ def draw(scenario: Scenario) -> Shown:
     drawing = Drawing(
         title=scenario.name,
         about=f"{len(states)} states; model: {scenario.source}",
-        unit="m" if on_earth else "",
+        unit=unit_of(scenario),
         axes=("east", "north") if on_earth else scenario.columns,
         places=places,
         cell=cell_of(places) if places is not None and len(states) >= FEW_STATES else None,

@@ -52,6 +52,8 @@ def make_scenario(scenario: Scenario, request: Save) -> Scenario:
             one_step=base == "one_step",
             edges=EDGES if edges else None,
         ),
+        mechanism=request.mechanism,
+        gamma=scenario.settings.gamma if request.mechanism == "staircase" else None,
         repair=None if request.repair == "none" else request.repair,
     )
     return Scenario.from_settings(settings, states, scenario.model, scenario.source, edges)
@@ -104,6 +106,8 @@ def opening_view(scenario: Scenario) -> dict[str, Any]:
         states = ((scenario.state_of(a), scenario.state_of(b)) for a, b in scenario.edges)
         policy["links"] = [list(pair) for pair in sorted({(min(p), max(p)) for p in states})]
     view: dict[str, Any] = {"policy": policy, "epsilon": as_text(scenario.settings.epsilon)}
+    mechanism = scenario.settings.mechanism
+    view["walk"] = {"mechanism": "knorm" if mechanism == "isotropic" else mechanism}
     possible = np.flatnonzero(scenario.start.possible)
     if len(possible) == 1:
         view["moment"] = {"start": int(possible[0]), "steps": 0}

@@ -108,6 +108,9 @@ class Open(Fields):
     columns: int = Field(default=20, ge=1, le=1000)
 
 
+Noise: TypeAlias = Literal["knorm", "staircase", "laplace"]
+
+
 class World(Fields):
     """What every other request has: the name under which a scenario was opened."""
 
@@ -141,6 +144,7 @@ class Effects(Fields):
     policy: DrawnPolicy = DrawnPolicy()
     moment: Moment = Moment()
     epsilon: Epsilon = Fraction(1)
+    mechanism: Noise = "knorm"
 
 
 class Repairs(Effects):
@@ -170,7 +174,7 @@ class Run(Fields):
     policy: DrawnPolicy = DrawnPolicy()
     epsilon: Epsilon = Fraction(1)
     limit: Limit | None = None
-    mechanism: Literal["knorm", "laplace"] = "knorm"
+    mechanism: Noise = "knorm"
     repair: Literal["nearest", "min_area", "min_error", "none"] = "min_error"
 
 

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.exact import seconds, whole
-from dphmm.tables.zones import ZoneRule, find_zone
+from dphmm.release.hours import find_zone
+from dphmm.tables.zones import ZoneRule
 
 __all__ = ["Clock", "Slots"]
 
@@ -55,6 +56,11 @@ class Clock:
                 raise ArgumentError(
                     f"origin must be a time like those of the trips, got {self.origin!r}"
                 ) from None
+
+    @property
+    def has_dates(self) -> bool:
+        """Whether times are dates."""
+        return isinstance(self.step, str)
 
     @property
     def first_slot(self) -> int | None:
@@ -108,7 +114,7 @@ class Clock:
         >>> clock.hour_of(clock.slot_of("2024-05-01T10:30:00Z"))
         18.5
         """
-        if not isinstance(self.step, str):
+        if not self.has_dates:
             return None
         moment = datetime.fromisoformat(str(self.time_of(slot)))
         zone = find_zone(self.zone, "zone")

@@ -10,7 +10,8 @@ __all__ = ["ALIASES", "match_columns"]
 
 ALIASES = {
     "person": ("person", "user", "user_id", "userid", "uid", "id", "name", "device"),
-    "time": ("time", "timestamp", "datetime", "date_time", "utc"),
+    "date": ("date", "day"),
+    "time": ("time", "timestamp", "datetime", "date_time", "utc", "ts"),
     "latitude": ("latitude", "lat"),
     "longitude": ("longitude", "lon", "lng", "long"),
     "x": ("x",),
@@ -20,9 +21,14 @@ ALIASES = {
 
 
 def match_columns(
-    place: str, header: Iterable[str], wanted: Iterable[str], columns: Mapping[str, str] | None
+    place: str,
+    header: Iterable[str],
+    wanted: Iterable[str],
+    columns: Mapping[str, str | int] | None,
 ) -> dict[str, str]:
     """The columns that were found, by our names; `place` is where the header stands.
+
+    A number that is no name counts the columns, from 1.
 
     >>> match_columns("a.csv:1", ["User_ID", "lat"], ["person", "time", "latitude"], None)
     {'person': 'User_ID', 'latitude': 'lat'}
@@ -33,11 +39,14 @@ def match_columns(
     found = {}
     for ours in wanted:
         if columns and ours in columns:
-            if columns[ours] not in names:
-                raise DataError(f"{place}: header must have the column {columns[ours]!r}")
-            found[ours] = columns[ours]
-            continue
-        theirs = next((lowered[a] for a in ALIASES.get(ours, (ours,)) if a in lowered), None)
-        if theirs is not None:
+            theirs = str(columns[ours])
+            if theirs not in names and theirs.isdecimal() and 1 <= int(theirs) <= len(names):
+                theirs = names[int(theirs) - 1]
+            if theirs not in names:
+                raise DataError(f"{place}: header must have the column {theirs!r}")
             found[ours] = theirs
+            continue
+        alias = next((a for a in ALIASES.get(ours, (ours,)) if a in lowered), None)
+        if alias is not None:
+            found[ours] = lowered[alias]
     return found

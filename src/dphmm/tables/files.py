@@ -6,14 +6,14 @@ import csv
 import fcntl
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from dphmm.errors import ArgumentError, DataError
 
-__all__ = ["as_path", "csv_text", "hold", "read_text", "whole_file", "write_whole"]
+__all__ = ["as_path", "check_new", "csv_text", "hold", "read_text", "whole_file", "write_whole"]
 
 
 def as_path(path: str | Path) -> Path:
@@ -25,40 +25,47 @@ def as_path(path: str | Path) -> Path:
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+def whole_file(path: str | Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """A file to write that takes its name only when everything is in it and on disk.
 
     It is written beside, as `.NAME.part`, and renamed; after an error nothing is left, and
     what was there before is as it was. One run at a time: another is refused meanwhile. Pipes
-    and devices are written to directly.
+    and devices are written to directly. What is `private` is closed to others from its first
+    byte on. A full disk names the file.
     """
     target = Path(os.path.realpath(as_path(path)))
-    if target.exists() and not target.is_file():
-        with target.open("wb") as out:
-            yield out
-        return
     partial = target.with_name(f".{target.name}.part")
-    with _open_alone(partial, path) as out:
-        try:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-            os.replace(partial, target)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+    try:
+        if target.exists() and not target.is_file():
+            with target.open("wb") as out:
+                yield out
+            return
+        with _open_alone(partial, path, 0o600 if private else 0o666) as out:
+            try:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+                os.replace(partial, target)
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
+    except OSError as fault:
+        fault.filename = fault.filename or str(path)
+        raise
     sync_folder(target.parent)
 
 
-def _open_alone(partial: Path, path: str | Path) -> BinaryIO:
+def _open_alone(partial: Path, path: str | Path, mode: int) -> BinaryIO:
     """An empty file to write, locked; another run may have renamed it while it was opened."""
     while True:
-        opened = os.open(partial, os.O_RDWR | os.O_CREAT, 0o666)
+        opened = os.open(partial, os.O_RDWR | os.O_CREAT, mode)
         out = os.fdopen(opened, "r+b")
         hold(out, f"{path}: output")
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(opened), partial.stat()):
                 out.truncate()
+                if mode == 0o600:
+                    os.fchmod(opened, mode)
                 return out
         out.close()
 
@@ -72,10 +79,20 @@ def hold(file: BinaryIO, what: str) -> None:
         raise DataError(f"{what} must be free, got one in use by a run") from None
 
 
-def write_whole(path: str | Path, content: bytes | str) -> None:
+def write_whole(path: str | Path, content: bytes | str, *, private: bool = False) -> None:
     """Write a file whole or not at all."""
-    with whole_file(path) as out:
+    with whole_file(path, private=private) as out:
         out.write(content.encode() if isinstance(content, str) else content)
+
+
+def check_new(contents: Mapping[Path, str]) -> None:
+    """Refuse to write over files that somebody has changed, or that are something else."""
+    for path, content in contents.items():
+        if path.exists() and (not path.is_file() or path.read_bytes() != content.encode()):
+            raise DataError(
+                f"{path}: file must be new or as it would be written, got another; "
+                f"move it away, or allow to replace it"
+            )
 
 
 def sync_folder(folder: Path) -> None:
@@ -97,12 +114,12 @@ def read_text(path: str | Path) -> str:
         raise DataError(f"{path}: file must be readable, got: {fault.strerror}") from None
 
 
-def csv_text(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as CSV lines that read back, whatever their cells hold."""
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV lines that read back, whatever their cells hold; None is an empty cell."""
     out = io.StringIO()
     plain = csv.writer(out, lineterminator="\n")
     # The standard writer does not see that a lone carriage return needs quotation marks.
     quoted = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in rows:
-        (quoted if any("\r" in cell for cell in row) else plain).writerow(row)
+        (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
     return out.getvalue()

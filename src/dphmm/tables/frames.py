@@ -1,4 +1,4 @@
-"""Tables of other libraries, in and out: Polars, pandas and Arrow."""
+"""Tables of other libraries, in and out: Polars, pandas, GeoPandas and Arrow."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ __all__ = ["as_polars", "is_table", "like", "not_trips"]
 
 
 def is_table(source: object) -> bool:
-    """Whether something is a table of Polars, pandas or Arrow."""
-    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "iter_rows")
+    """Whether something is a table of Polars, pandas, GeoPandas or Arrow."""
+    known = ("__arrow_c_stream__", "iter_rows", "collect_schema")
+    return any(hasattr(source, name) for name in known)
 
 
 def as_polars(table: Any) -> Any:
@@ -19,6 +20,8 @@ def as_polars(table: Any) -> Any:
     polars = require("polars", "cli")
     if isinstance(table, polars.DataFrame):
         return table
+    if hasattr(table, "to_crs"):
+        table = _with_degrees(table)
     if isinstance(table, polars.LazyFrame):
         return table.collect()
     try:
@@ -32,6 +35,13 @@ def not_trips(given: object) -> ArgumentError:
     return ArgumentError(
         f"trips must be a file or a table of Polars, pandas or Arrow, got {type(given).__name__}"
     )
+
+
+def _with_degrees(table: Any) -> Any:
+    """A table of GeoPandas as one of pandas, its points as latitude and longitude."""
+    points = (table if table.crs is None else table.to_crs(4326)).geometry
+    plain = table.drop(columns=table.geometry.name)
+    return plain.assign(latitude=points.y, longitude=points.x)
 
 
 def like(table: Any, given: Any) -> Any:

@@ -181,9 +181,13 @@ class States:
         Args:
             path: The file.
         """
+        write_whole(path, self.to_csv())
+
+    def to_csv(self) -> str:
+        """The text of that file."""
         values = [[repr(float(value)) for value in column] for column in self.numbers.values()]
         rows = zip(self.labels, *values, *self.texts.values(), strict=True)
-        write_whole(path, csv_text([("label", *self.numbers, *self.texts), *rows]))
+        return csv_text([("label", *self.numbers, *self.texts), *rows])
 
     def __repr__(self) -> str:
         columns = ", ".join((*self.numbers, *self.texts))

@@ -6,9 +6,11 @@ from dphmm.tables.datasets.city import City, synthetic_city
 from dphmm.tables.datasets.files import load_tracks
 from dphmm.tables.datasets.geolife import load_geolife
 from dphmm.tables.datasets.gowalla import load_gowalla
+from dphmm.tables.datasets.placing import Placed, place_trips
 from dphmm.tables.datasets.reading import BadRow, Loaded, LoadReport, Progress
 from dphmm.tables.datasets.tracks import Trip, cut_trips, resample, split_trips, to_states
 from dphmm.tables.geo import Grid, LocalPlane
+from dphmm.tables.maps import Map
 
 __all__ = [
     "BadRow",
@@ -17,12 +19,15 @@ __all__ = [
     "LoadReport",
     "Loaded",
     "LocalPlane",
+    "Map",
+    "Placed",
     "Progress",
     "Trip",
     "cut_trips",
     "load_geolife",
     "load_gowalla",
     "load_tracks",
+    "place_trips",
     "resample",
     "split_trips",
     "synthetic_city",

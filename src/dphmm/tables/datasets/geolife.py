@@ -16,6 +16,7 @@ from dphmm.tables.datasets.reading import (
     read_lines,
     table_of,
 )
+from dphmm.tables.datasets.sources import open_archive, person_of
 from dphmm.tables.datasets.streams import Source, existing, file_source, member_source
 
 if TYPE_CHECKING:
@@ -47,20 +48,22 @@ def load_geolife(
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix.lower() == ".plt")
         sources = [
-            file_source(p, _person(p.relative_to(path.parent).parts), str(p.relative_to(path)))
+            file_source(
+                p, person_of(p.relative_to(path.parent).parts, "folder"), str(p.relative_to(path))
+            )
             for p in files
         ]
         frames, report = _read(sources, years, listed, progress)
     elif zipfile.is_zipfile(path):
-        with _archive(path) as archive:
+        with open_archive(path) as archive:
             sources = [
-                member_source(path, info, _person(PurePosixPath(info.filename).parts))
+                member_source(path, info, person_of(PurePosixPath(info.filename).parts, "folder"))
                 for info in sorted(archive.infolist(), key=lambda info: info.filename)
                 if info.filename.lower().endswith(".plt")
             ]
         frames, report = _read(sources, years, listed, progress)
     elif path.suffix.lower() == ".plt":
-        sources = [file_source(path, _person(path.absolute().parts))]
+        sources = [file_source(path, person_of(path.absolute().parts, "folder"))]
         frames, report = _read(sources, years, listed, progress)
     else:
         raise DataError(f"path must be a folder, a whole zip or a PLT file, got {str(path)!r}")
@@ -78,23 +81,11 @@ def load_geolife(
 def _read(
     sources: list[Source], years: tuple[int, int], listed: int, progress: Progress | None
 ) -> Any:
-    return read_lines(sources, partial(_parse, years=years), listed=listed, progress=progress)
+    return read_lines(sources, partial(parse_plt, years=years), listed=listed, progress=progress)
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError):
-        raise DataError(f"path must be a whole zip archive, got {str(path)!r}") from None
-
-
-def _person(parts: tuple[str, ...]) -> str:
-    if len(parts) >= 3 and parts[-2].lower() == "trajectory":
-        return parts[-3]
-    return parts[-2] if len(parts) >= 2 else PurePosixPath(parts[-1]).stem
-
-
-def _parse(lines: pl.DataFrame, years: tuple[int, int]) -> pl.DataFrame:
+def parse_plt(lines: pl.DataFrame, years: tuple[int, int]) -> pl.DataFrame:
+    """The points of lines of PLT files, those outside the `years` bad."""
     polars = require("polars", "geo")
     column = polars.col
     field = column("line").str.extract_groups(_ROW).struct

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
 from dphmm.errors import require
-from dphmm.tables.datasets.reading import (
-    BadRow,
-    LoadReport,
-    first_problem,
-    on_earth,
-)
-from dphmm.tables.datasets.streams import DAMAGE, file_source
-from dphmm.tables.datasets.times import Zones
+from dphmm.tables.datasets.reading import BadRow
+from dphmm.tables.datasets.streams import DAMAGE, Source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,59 +68,19 @@ class _Points:
         self._point = None
 
 
-def read_gpx(
-    path: Path, person: str, time_zone: str | None, listed: int
-) -> tuple[list[pl.DataFrame], LoadReport]:
-    """The points of a GPX file and the report; lines are those of the point's first tag."""
+def read_gpx(source: Source) -> tuple[pl.DataFrame, list[int], tuple[BadRow, ...]]:
+    """The points' texts, the lines of their first tags, and where the file broke off, if so."""
     polars = require("polars", "geo")
     points = _Points()
     damaged: tuple[BadRow, ...] = ()
     try:
-        for chunk, _ in file_source(path).chunks():
+        for chunk, _ in source.chunks():
             points.parser.Parse(chunk, False)
         points.parser.Parse(b"", True)
     except (expat.ExpatError, ValueError, LookupError, *DAMAGE) as fault:
         problem = f"file must be XML to its end, got {type(fault).__name__}"
-        damaged = (BadRow(path.name, points.parser.CurrentLineNumber, problem),)
+        damaged = (BadRow(source.name, points.parser.CurrentLineNumber, problem),)
         points._time = ""
         points.close()
-    texts = polars.DataFrame(
-        {
-            "number": points.line,
-            "time": points.time,
-            "latitude": points.latitude,
-            "longitude": points.longitude,
-        },
-        schema_overrides={
-            "number": polars.Int64,
-            "time": polars.String,
-            "latitude": polars.String,
-            "longitude": polars.String,
-        },
-    )
-    rows = texts.with_columns(
-        polars.lit(person).alias("person"),
-        polars.col("latitude", "longitude").str.strip_chars().cast(polars.Float64, strict=False),
-        Zones(path.name, time_zone).utc(texts["time"].str.strip_chars(), texts["number"]),
-    ).with_columns(
-        first_problem(
-            [
-                *on_earth(polars.col("latitude"), polars.col("longitude")),
-                (polars.col("time").is_not_null(), "time must be a time that exists once"),
-            ]
-        )
-    )
-    bad = rows.filter(polars.col("problem").is_not_null())
-    good = rows.filter(polars.col("problem").is_null())
-    report = LoadReport(
-        1,
-        len(rows),
-        len(good),
-        dict(bad["problem"].value_counts().sort("problem").iter_rows()),
-        tuple(
-            BadRow(path.name, number, problem)
-            for number, problem in bad.select("number", "problem").head(listed).iter_rows()
-        ),
-        damaged,
-    )
-    return [good.select("person", "time", "latitude", "longitude")], report
+    texts = {"time": points.time, "latitude": points.latitude, "longitude": points.longitude}
+    return polars.DataFrame(texts, schema=dict.fromkeys(texts, polars.String)), points.line, damaged

@@ -45,7 +45,7 @@ class LoadReport:
 
     `problems` counts all bad rows by kind, `first_bad` lists the first of them in order of
     file and line, `damaged` the files that ended before their end, each with the line after
-    which nothing could be read.
+    which nothing could be read. `taken` says what columns were taken for, in how many files.
     """
 
     files: int
@@ -54,6 +54,7 @@ class LoadReport:
     problems: dict[str, int] = field(default_factory=dict)
     first_bad: tuple[BadRow, ...] = ()
     damaged: tuple[BadRow, ...] = ()
+    taken: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows_bad(self) -> int:
@@ -68,6 +69,7 @@ class LoadReport:
             dict(Counter(self.problems) + Counter(other.problems)),
             self.first_bad + other.first_bad,
             self.damaged + other.damaged,
+            dict(Counter(self.taken) + Counter(other.taken)),
         )
 
     def __str__(self) -> str:

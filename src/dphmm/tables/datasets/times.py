@@ -1,10 +1,12 @@
-"""Columns of times written as text, as instants; see `dphmm.tables.zones` for their zone."""
+"""Columns of times, however they were written, as instants; see `dphmm.tables.zones`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dphmm.errors import require
+import numpy as np
+
+from dphmm.errors import ArgumentError, DataError, require
 from dphmm.tables.zones import ZoneRule
 
 if TYPE_CHECKING:
@@ -17,18 +19,76 @@ _TIME = (
     r" ?(?:(Z|z|UTC|GMT)|([+-]\d\d):?(\d\d)?)?$"
 )
 _LARGEST_OFFSET = 14 * 60
+_UNIX = {"unix": (1e8, 5e9, 1_000_000), "unix-ms": (1e11, 5e12, 1_000)}
+"""Where such numbers lie from 1973 to 2128, and how many microseconds one of them is."""
+_WHOLE = "whole numbers"
+_LAST_MICROSECOND = 253_402_300_799_000_000
+"""Of the year 9999."""
 
 
-class Zones:
-    """What the rows of one file have said so far about their zone."""
+def check_form(form: str | None) -> None:
+    """Refuse a way of writing times that is none."""
+    if form is not None and form not in (*_UNIX, "iso") and "%" not in form:
+        raise ArgumentError(
+            f"time must be unix, unix-ms, iso or a form such as '%d/%m/%Y %H:%M', got {form!r}"
+        )
 
-    def __init__(self, file: str, time_zone: str | None) -> None:
-        self.file = file
-        self.time_zone = time_zone
-        self._rule = ZoneRule(file, time_zone is not None, "give time_zone=")
 
-    def utc(self, text: pl.Series, numbers: pl.Series) -> pl.Series:
-        """The instants of some texts, null where a text is no time (or no single one)."""
+class Times:
+    """How the times of one file are written: as somebody says, or as its first rows show."""
+
+    def __init__(self, file: str, form: str | None, time_zone: str | None) -> None:
+        self.file, self.form, self.time_zone = file, form, time_zone
+        self._rule = ZoneRule(file, time_zone is not None, "name the zone of its place")
+
+    def settle(self, sample: pl.Series) -> None:
+        """Find out from some rows how times are written, unless that is known.
+
+        Numbers of the size of seconds or milliseconds since 1970 are those; others stay numbers.
+        """
+        polars = require("polars", "geo")
+        sample = sample.drop_nulls()
+        if self.form is not None or not len(sample) or sample.dtype.is_temporal():
+            return
+        numbers = sample.cast(polars.Float64, strict=False).drop_nulls()
+        if 2 * len(numbers) <= len(sample):
+            self.form = "iso"
+            return
+        size = float(np.median(numbers.to_numpy()))
+        sizes = ((form, low, high) for form, (low, high, _) in _UNIX.items())
+        self.form = next((form for form, low, high in sizes if low <= size < high), _WHOLE)
+
+    def utc(self, given: pl.Series, numbers: pl.Series) -> pl.Series:
+        """The instants (or whole numbers), null where something is no time, or no single one."""
+        polars = require("polars", "geo")
+        if given.dtype.is_temporal():
+            return self._placed(given.cast(polars.Datetime("us", _zone_of(given))), numbers)
+        if not (given.dtype.is_numeric() or given.dtype in (polars.String, polars.Null)):
+            raise DataError(f"{self.file}: time must be dates, text or numbers, got {given.dtype}")
+        text = given.cast(polars.String).str.strip_chars()
+        if self.form == _WHOLE:
+            return text.cast(polars.Int64, strict=False).alias("time")
+        if self.form in _UNIX:
+            micros = text.cast(polars.Float64, strict=False) * _UNIX[self.form][2]
+            micros = micros.round().cast(polars.Int64, strict=False)
+            known = micros.is_between(0, _LAST_MICROSECOND)
+            return micros.set(~known, None).cast(polars.Datetime("us", "UTC")).alias("time")
+        if self.form in (None, "iso"):
+            return self._iso(text, numbers)
+        return self._placed(text.str.to_datetime(self.form, time_unit="us", strict=False), numbers)
+
+    def _placed(self, instants: pl.Series, numbers: pl.Series) -> pl.Series:
+        """Instants in UTC, from the zone that they have or that was given."""
+        if _zone_of(instants) is None:
+            known = numbers.filter(instants.is_not_null())
+            if len(known):
+                self._rule.see(True, 0, int(known[0]))
+            instants = instants.dt.replace_time_zone(
+                self.time_zone or "UTC", ambiguous="null", non_existent="null"
+            )
+        return instants.dt.convert_time_zone("UTC").alias("time")
+
+    def _iso(self, text: pl.Series, numbers: pl.Series) -> pl.Series:
         polars = require("polars", "geo")
         parts = text.str.extract_groups(_TIME).struct.unnest()
         parts.columns = ["date", "clock", "second", "fraction", "zulu", "hour", "minute"]
@@ -62,12 +122,12 @@ class Zones:
             polars.when(column("offset").abs() <= _LARGEST_OFFSET).then("local").alias("local")
         )
         known = rows.filter(column("local").is_not_null())
-        self._check(known)
+        for naive, offset, number in (
+            known.group_by("naive", "offset").agg(column("number").min()).sort("number").iter_rows()
+        ):
+            self._rule.see(naive, offset, number)
         if len(known) and self._rule.is_naive:
-            instants = rows["local"].dt.replace_time_zone(
-                self.time_zone or "UTC", ambiguous="null", non_existent="null"
-            )
-            return instants.dt.convert_time_zone("UTC").alias("time")
+            return self._placed(rows["local"], rows["number"])
         shifted: pl.Series = rows.select(
             (column("local") - polars.duration(minutes=column("offset")))
             .dt.replace_time_zone("UTC")
@@ -75,14 +135,6 @@ class Zones:
         )["time"]
         return shifted
 
-    def _check(self, rows: pl.DataFrame) -> None:
-        for naive, offset, number in (
-            rows.group_by("naive", "offset").agg(_first_number()).sort("number").iter_rows()
-        ):
-            self._rule.see(naive, offset, number)
 
-
-def _first_number() -> pl.Expr:
-    polars = require("polars", "geo")
-    expression: pl.Expr = polars.col("number").min()
-    return expression
+def _zone_of(instants: pl.Series) -> str | None:
+    return getattr(instants.dtype, "time_zone", None)

@@ -14,6 +14,8 @@ import numpy as np
 
 from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DataError, require
+from dphmm.geometry.exact import seconds
+from dphmm.tables.frames import as_polars, like
 from dphmm.tables.geo import Grid, LocalPlane
 
 if TYPE_CHECKING:
@@ -42,11 +44,12 @@ class Trip:
         return int(self.times[0])
 
 
-def resample(table: pl.DataFrame, step: timedelta | int) -> pl.DataFrame:
+def resample(table: Any, step: timedelta | int | str) -> Any:
     """The first row of every person in every step of the clock, its time that of the step.
 
-    Steps without a row stay without one: nothing is made up. `step` is a timedelta for
-    datetimes and an integer for integer times.
+    Steps without a row stay without one: nothing is made up. `step` is a timedelta or a text
+    like "5 min" for datetimes, and an integer for integer times. The table, here and below, is
+    one of Polars, pandas, GeoPandas or Arrow, and comes back as what it was.
 
     >>> import polars
     >>> table = polars.DataFrame({"person": ["a"] * 3, "time": [0, 3, 21], "state": [7, 8, 9]})
@@ -54,31 +57,29 @@ def resample(table: pl.DataFrame, step: timedelta | int) -> pl.DataFrame:
     [('a', 0, 7), ('a', 20, 9)]
     """
     polars = require("polars", "geo")
-    _check_table(table)
+    tracks = _checked(table)
     time = polars.col("time")
-    if _has_dates(table):
-        if not isinstance(step, timedelta) or step <= timedelta(0):
-            raise ArgumentError(f"step must be a positive timedelta for dates, got {step!r}")
-        size = polars.lit(round(step.total_seconds() * 1_000_000), dtype=polars.Int64)
+    size = polars.lit(_length(tracks, step, "step"), dtype=polars.Int64)
+    if _has_dates(tracks):
         micros = time.dt.epoch("us")
-        floored = (micros - micros % size).cast(table.schema["time"])
+        floored = (micros - micros % size).cast(tracks.schema["time"])
     else:
-        if isinstance(step, timedelta) or step <= 0:
-            raise ArgumentError(f"step must be a positive integer for integer times, got {step!r}")
-        floored = time - time % step
-    return (
-        table.sort("person", "time", maintain_order=True)
+        floored = time - time % size
+    steps = (
+        tracks.sort("person", "time", maintain_order=True)
         .with_columns(floored.alias("time"))
         .unique(["person", "time"], keep="first", maintain_order=True)
     )
+    return like(steps, table)
 
 
-def to_states(table: pl.DataFrame, grid: Grid, plane: LocalPlane | None = None) -> pl.DataFrame:
+def to_states(table: Any, grid: Grid, plane: LocalPlane | None = None) -> Any:
     """The table with `state`, the nearest state of the grid, in place of the coordinates.
 
     A table of latitudes and longitudes needs the plane; one of x and y does not.
     """
     polars = require("polars", "geo")
+    given, table = table, as_polars(table)
     if "x" in table.columns:
         x, y = table["x"].to_numpy(), table["y"].to_numpy()
     elif plane is None:
@@ -87,12 +88,10 @@ def to_states(table: pl.DataFrame, grid: Grid, plane: LocalPlane | None = None) 
         x, y = plane.to_plane(table["latitude"].to_numpy(), table["longitude"].to_numpy())
     states = polars.Series("state", grid.state_of(x, y))
     where = [name for name in ("latitude", "longitude", "x", "y") if name in table.columns]
-    return table.drop(where).with_columns(states)
+    return like(table.drop(where).with_columns(states), given)
 
 
-def split_trips(
-    table: pl.DataFrame, *, max_gap: timedelta | int, min_length: int = 2
-) -> list[Trip]:
+def split_trips(table: Any, *, max_gap: timedelta | int | str, min_length: int = 2) -> list[Trip]:
     """Every person's states, split where the time to the next row exceeds `max_gap`.
 
     So a gap of at most `max_gap` counts as one step, and longer ones end the trip. Trips of
@@ -105,7 +104,7 @@ def split_trips(
     >>> [trip.states.tolist() for trip in split_trips(table, max_gap=1, min_length=1)]
     [[5, 6], [7], [8]]
     """
-    _check_table(table)
+    table = _checked(table)
     if "state" not in table.columns:
         raise ArgumentError(f"table must have a column 'state', got {table.columns}")
     if min_length < 1:
@@ -113,7 +112,9 @@ def split_trips(
     if len(table) == 0:
         return []
     table = table.sort("person", "time", maintain_order=True)
-    times, gap = _clock(table, max_gap)
+    gap = _length(table, max_gap, "max_gap")
+    times = (table["time"].dt.epoch("us") if _has_dates(table) else table["time"]).to_numpy()
+    times = times.astype(np.int64)
     people = table["person"]
     new_person = (people != people.shift(1)).fill_null(True).to_numpy()
     waits = np.diff(times, prepend=times[0] - 1)
@@ -147,7 +148,9 @@ def cut_trips(trips: list[Trip], length: int) -> list[Trip]:
     ]
 
 
-def _check_table(table: pl.DataFrame) -> None:
+def _checked(given: Any) -> pl.DataFrame:
+    """A table for Polars that has people and times."""
+    table: pl.DataFrame = as_polars(given)
     missing = [name for name in ("person", "time") if name not in table.columns]
     if missing:
         raise ArgumentError(f"table must have the columns person and time, got {table.columns}")
@@ -155,6 +158,7 @@ def _check_table(table: pl.DataFrame) -> None:
         raise ArgumentError(
             f"time must be UTC datetimes or integers, got a column of {table.schema['time']}"
         )
+    return table
 
 
 def _has_dates(table: pl.DataFrame) -> bool:
@@ -162,14 +166,18 @@ def _has_dates(table: pl.DataFrame) -> bool:
     return bool(kind.is_temporal() and getattr(kind, "time_zone", None) == "UTC")
 
 
-def _clock(table: pl.DataFrame, max_gap: timedelta | int) -> tuple[IntArray, int]:
-    """The times and the gap as integers of one unit."""
-    if _has_dates(table):
-        if not isinstance(max_gap, timedelta) or max_gap <= timedelta(0):
-            raise ArgumentError(f"max_gap must be a positive timedelta for dates, got {max_gap!r}")
-        return table["time"].dt.epoch("us").to_numpy(), round(max_gap.total_seconds() * 1_000_000)
-    if isinstance(max_gap, timedelta) or max_gap <= 0:
+def _length(table: pl.DataFrame, given: timedelta | int | str, argument: str) -> int:
+    """A length of time in the table's own integers, or in microseconds where it has dates."""
+    if not _has_dates(table):
+        if isinstance(given, (timedelta, str)) or given <= 0:
+            raise ArgumentError(
+                f"{argument} must be a positive integer for integer times, got {given!r}"
+            )
+        return int(given)
+    if isinstance(given, str):
+        given = timedelta(seconds=seconds(given, argument))
+    if not isinstance(given, timedelta) or given <= timedelta(0):
         raise ArgumentError(
-            f"max_gap must be a positive integer for integer times, got {max_gap!r}"
+            f"{argument} must be a positive timedelta or like '5 min' for dates, got {given!r}"
         )
-    return table["time"].to_numpy().astype(np.int64), int(max_gap)
+    return round(given.total_seconds() * 1_000_000)

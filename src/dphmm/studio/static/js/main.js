@@ -37,6 +37,7 @@ const request = () => ({
   epsilon: store.view.epsilon,
   limit: store.view.walk.limit || undefined,
   repair: store.view.walk.repair,
+  mechanism: store.view.walk.mechanism,
 });
 
 function complain(error) {
@@ -259,7 +260,7 @@ async function open(chosen, keep = false) {
           radius: String(Number((middle * Number(world.radius.step)).toFixed(6))),
           ...opened.view?.policy,
         },
-        walk: { ...store.view.walk, start: world.cell ? middleOf(map) : 0, pinned: null },
+        walk: { ...store.view.walk, start: world.cell ? middleOf(map) : 0, pinned: null, ...opened.view?.walk },
       });
     } else {
       if (store.view.zoom) map.zoomTo(store.view.zoom);
@@ -338,7 +339,8 @@ store.listen((view, before) => {
     view.world !== before.world ||
     view.policy !== before.policy ||
     view.moment !== before.moment ||
-    view.epsilon !== before.epsilon
+    view.epsilon !== before.epsilon ||
+    view.walk.mechanism !== before.walk.mechanism
   ) {
     askEffects(request());
   }

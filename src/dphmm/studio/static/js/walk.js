@@ -11,6 +11,8 @@ const POLICIES = {
   pinned: "the pinned policy",
 };
 
+const NOISES = { knorm: "K-norm", staircase: "staircase", laplace: "Laplace" };
+
 export class WalkPanel {
   constructor(holder, results, store, run) {
     Object.assign(this, { store, results });
@@ -37,6 +39,9 @@ export class WalkPanel {
       ["least error", "least area", "nearest", "no repair"],
       (value) => store.walk({ repair: value }),
     );
+    this.mechanism = select(Object.keys(NOISES), Object.values(NOISES), (mechanism) =>
+      store.walk({ mechanism }),
+    );
     this.compare = h("input", {
       type: "checkbox",
       id: "compare",
@@ -55,7 +60,7 @@ export class WalkPanel {
         else event.target.value = store.view.walk.other.epsilon;
       },
     });
-    this.otherMechanism = select(["knorm", "laplace"], ["K-norm", "Laplace"], (mechanism) =>
+    this.otherMechanism = select(Object.keys(NOISES), Object.values(NOISES), (mechanism) =>
       other({ mechanism }),
     );
     this.otherFields = h(
@@ -109,6 +114,7 @@ export class WalkPanel {
         field("Limit of ε", this.inputs.limit),
       ),
       field(word("repair", "Repair"), this.repair),
+      field(word("noise", "Noise"), this.mechanism),
       h("label", { className: "check" }, this.compare, " Compare with a second way, B"),
       this.otherFields,
       h("div", { className: "row" }, this.go, this.again),
@@ -139,6 +145,7 @@ export class WalkPanel {
     this.inputs.start.value = world.labels[walk.start] ?? world.labels[0];
     for (const name of ["length", "seed", "limit"]) this.inputs[name].value = walk[name];
     this.repair.value = walk.repair;
+    this.mechanism.value = walk.mechanism;
     this.compare.checked = walk.compare;
     this.otherFields.hidden = !walk.compare;
     this.otherPolicy.value = walk.other.policy;
@@ -151,7 +158,7 @@ export class WalkPanel {
   request(view) {
     const { walk, policy, epsilon } = view;
     const limit = walk.limit === "" ? {} : { limit: walk.limit };
-    const runs = [{ policy, epsilon, repair: walk.repair, mechanism: "knorm", ...limit }];
+    const runs = [{ policy, epsilon, repair: walk.repair, mechanism: walk.mechanism, ...limit }];
     if (walk.compare) {
       const { other } = walk;
       const chosen =

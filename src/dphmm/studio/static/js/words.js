@@ -25,6 +25,8 @@ export const WORDS = {
     "How many possible states lie inside a state's hull and so hide it, itself included; 1 means exposed.",
   repair:
     "Adding edges until nobody is exposed, because a policy that shrank to the possible states may protect too little.",
+  noise:
+    "K-norm noise is the paper's. Staircase noise answers nearer at the same ε, but states nearer to each other than linked ones may lose as much as those. Laplace noise is K-norm noise from the l1 ball.",
   nearest: "Links an exposed state to the possible state with the nearest answer (the paper's Algorithm 1).",
   min_area: "Links an exposed state where the hull's area grows least (the paper's Algorithm 3).",
   min_error:

@@ -1,0 +1,132 @@
+"""Tracks on a map: one row a step with its state, and what was lost on the way there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dphmm._types import FloatArray
+from dphmm.errors import DataError, expect_one_of, require
+from dphmm.geometry.exact import seconds
+from dphmm.tables.clock import Clock
+from dphmm.tables.datasets.tracks import resample
+from dphmm.tables.frames import as_polars
+from dphmm.tables.maps import Map
+from dphmm.tables.units import measure
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Placed", "place_trips"]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Trips on a map and how they got there: for their owner, as the trips are."""
+
+    table: pl.DataFrame = field(repr=False)
+    """A row for each step: person, time, state (a label), and the coordinates of its first fix."""
+    fixes: int
+    outside: int
+    """Fixes in no state's outline."""
+    half_within: float
+    """Metres from the nearest state within which half of the fixes outside are."""
+    all_within: float
+    people: int
+    moves: int
+    """Steps that follow the one before."""
+    gaps: int
+    """Steps that follow after a gap: no move."""
+
+    def __str__(self) -> str:
+        half, most = measure(self.half_within, "m"), measure(self.all_within, "m")
+        far = f"; half of them within {half} of a state, all within {most}" if self.outside else ""
+        return (
+            f"{self.fixes} fixes, {self.outside} outside the map "
+            f"({self.outside / self.fixes:.1%}{far})\n"
+            f"{len(self.table)} steps of {self.people} people, {self.moves} moves, "
+            f"{self.gaps} lost to gaps"
+        )
+
+
+def place_trips(
+    tracks: Any,
+    town: Map,
+    clock: Clock,
+    *,
+    outside: Literal["keep", "drop"] = "keep",
+    gaps: Literal["refuse", "allow"] = "refuse",
+) -> Placed:
+    """The tracks as trips on a map, in steps of a clock.
+
+    A fix outside the map goes to the nearest state, or is left out. Leave it out of what a model
+    is learned from; in trips that are released, a step that is left out tells that the person
+    was away. Tracks that lie mostly outside are refused, and so are those with mostly gaps.
+    """
+    expect_one_of(outside, ("keep", "drop"), "outside")
+    expect_one_of(gaps, ("refuse", "allow"), "gaps")
+    polars = require("polars", "geo")
+    table, places = as_polars(tracks), list(town.states.place_columns)
+    if not places or any(name not in table.columns for name in places) or not len(table):
+        wanted = " and ".join(places) or "x and y"
+        raise DataError(f"tracks must hold times with {wanted}, as the map has, got none")
+    if clock.has_dates != table.schema["time"].is_temporal():
+        got = "whole numbers" if clock.has_dates else "dates"
+        raise DataError(f"tracks must have times for steps of {clock.step!r}, got {got}")
+    fixes = len(table)
+    states, away, distance = town.locate(table.select(places).to_numpy())
+    far = distance[away]
+    if outside == "drop":
+        table, states = table.filter(polars.Series(~away)), states[~away]
+    if not len(table) or (outside == "keep" and 2 * len(far) > fixes):
+        raise DataError(
+            f"tracks must lie on the map, got {len(far)} of {fixes} fixes outside; take another "
+            f"map, or leave out what is outside (outside drop)"
+        )
+    labels = polars.Series(town.states.labels, dtype=polars.String).gather(states)
+    steps = resample(table.with_columns(labels.alias("state")), clock.step)
+    moves, lost = _moves(steps, clock)
+    if gaps == "refuse" and lost > moves:
+        raise DataError(
+            f"tracks must have steps that follow each other, got {lost} of {lost + moves} after a "
+            f"gap{_usual_wait(table)}; take a longer step than {clock.step!r}, or allow gaps "
+            f"(gaps allow)"
+        )
+    return Placed(
+        table=steps.select("person", "time", "state", *places),
+        fixes=fixes,
+        outside=len(far),
+        half_within=_quantile(far, 0.5),
+        all_within=_quantile(far, 1.0),
+        people=steps["person"].n_unique(),
+        moves=moves,
+        gaps=lost,
+    )
+
+
+def _moves(steps: pl.DataFrame, clock: Clock) -> tuple[int, int]:
+    """How many steps follow the one before, and how many come after a gap."""
+    step = (
+        timedelta(seconds=seconds(clock.step, "step"))
+        if isinstance(clock.step, str)
+        else clock.step
+    )
+    same = steps["person"] == steps["person"].shift(1)
+    next_to = int((same & (steps["time"].diff() == step)).sum())
+    return next_to, int(same.sum()) - next_to
+
+
+def _usual_wait(table: pl.DataFrame) -> str:
+    """What to say of how far apart fixes are."""
+    same = table["person"] == table["person"].shift(1)
+    usual: Any = table["time"].diff().filter(same).median()
+    if isinstance(usual, timedelta):
+        usual = f"{usual.total_seconds():,.0f} s"
+    return "" if usual is None else f", since half of the fixes come {usual} after another or later"
+
+
+def _quantile(far: FloatArray, share: float) -> float:
+    return float(np.quantile(far, share)) if len(far) else 0.0

@@ -1,0 +1,157 @@
+"""Rows of any file or table as tracks: which column is what, and which rows are good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dphmm.errors import ArgumentError, DataError, require
+from dphmm.release.hours import find_zone
+from dphmm.tables.columns import ALIASES, match_columns
+from dphmm.tables.datasets.reading import BadRow, LoadReport, first_problem, on_earth
+from dphmm.tables.datasets.times import Times, check_form
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__: list[str] = []
+
+PLACES = (("latitude", "longitude"), ("x", "y"), ("state",))
+
+Columns: TypeAlias = Mapping[str, str | int]
+"""The name or number (from 1) of a column, by our names."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What somebody says about their files: columns, times, zone."""
+
+    columns: Columns | None = None
+    time: str | None = None
+    time_zone: str | None = None
+
+    def __post_init__(self) -> None:
+        find_zone(self.time_zone, "time_zone")
+        check_form(self.time)
+        for name in self.columns or {}:
+            if name not in ALIASES:
+                raise ArgumentError(f"columns must name some of {sorted(ALIASES)}, got {name!r}")
+
+
+class UnknownColumnsError(DataError):
+    """A file in which nothing is a time or a place; among others it may be left out."""
+
+
+class Meaning:
+    """What the columns of one file mean: found once, and then applied to all of its rows."""
+
+    def __init__(
+        self, file: str, header: Sequence[str], wishes: Wishes, found: dict[str, str], owner: str
+    ) -> None:
+        self.header = header
+        self.owner = owner
+        self.times = Times(file, wishes.time, wishes.time_zone)
+        if "time" not in found and "date" in found:
+            found["time"] = found.pop("date")
+        self.place = next((p for p in PLACES if all(name in found for name in p)), ())
+        if not self.place or "time" not in found:
+            raise UnknownColumnsError(
+                f"{file}:1: header must have a time and latitude and longitude, x and y, or state; "
+                f"say which column is which, such as time=4 or time=when"
+            )
+        wanted = ("person", "date", "time", *self.place)
+        self.names = {name: found[name] for name in wanted if name in found}
+
+    @classmethod
+    def of(cls, file: str, header: Sequence[str], wishes: Wishes, owner: str) -> Meaning:
+        """The meaning of a header's names."""
+        try:
+            found = match_columns(f"{file}:1", header, ALIASES, wishes.columns)
+        except DataError as fault:
+            raise UnknownColumnsError(str(fault)) from None
+        return cls(file, header, wishes, found, owner)
+
+    @property
+    def order(self) -> list[str]:
+        """The columns of the tracks."""
+        return ["person", "time", *self.place]
+
+    def __str__(self) -> str:
+        parts = [f"{ours} = {_shown(theirs)}" for ours, theirs in self.names.items()]
+        if "person" not in self.names:
+            parts.insert(0, "person = the file")
+        return f"{', '.join(parts)}; times are {self.times.form or 'dates'}"
+
+    def judge(self, fields: pl.DataFrame) -> pl.DataFrame:
+        """Typed rows, each with its problem or null.
+
+        The fields have our names, and `number`; `whole` says which rows had all of their fields.
+        """
+        polars = require("polars", "geo")
+        if "person" not in self.names:
+            fields = fields.with_columns(person=polars.lit(self.owner))
+        if "date" in self.names:
+            day = polars.col("date").cast(polars.String).str.strip_chars()
+            clock = polars.col("time").cast(polars.String).str.strip_chars()
+            joined = polars.concat_str(day, polars.lit(" "), clock)
+            fields = fields.with_columns(
+                polars.when(clock.str.contains(r"^\d\d?:\d\d"))
+                .then(joined)
+                .otherwise(clock)
+                .alias("time")
+            ).drop("date")
+        self.times.settle(fields.filter("whole")["time"] if "whole" in fields else fields["time"])
+        kind = polars.Int64 if self.place == ("state",) else polars.Float64
+        texts = [name for name in self.place if fields.schema[name] == polars.String]
+        rows = fields.with_columns(
+            polars.col("person").cast(polars.String).str.strip_chars(),
+            self.times.utc(fields["time"], fields["number"]),
+            polars.col(texts).str.strip_chars(),
+        ).with_columns(polars.col(self.place).cast(kind, strict=False))
+        return rows.with_columns(first_problem(self._checks(rows)))
+
+    def _checks(self, rows: pl.DataFrame) -> list[tuple[Any, str]]:
+        polars = require("polars", "geo")
+        column = polars.col
+        checks: list[tuple[Any, str]] = []
+        if "whole" in rows.columns:
+            checks.append((column("whole"), "row must have the fields of the header"))
+        checks.append((column("person") != "", "person must be given"))
+        checks.append(
+            (column("time").is_not_null(), "time must be a time that exists once, or integer")
+        )
+        if self.place == ("latitude", "longitude"):
+            return checks + on_earth(column("latitude"), column("longitude"))
+        if self.place == ("state",):
+            return [*checks, (column("state") >= 0, "state must be a whole number from 0")]
+        return checks + [
+            (column(n).is_finite(), f"{n} must be a finite number") for n in self.place
+        ]
+
+    def judge_all(
+        self, raw: pl.DataFrame, listed: int, numbers: Sequence[int] | None = None
+    ) -> tuple[pl.DataFrame, LoadReport]:
+        """The good rows of a whole table, and the report; rows count from 1 unless numbered."""
+        polars = require("polars", "geo")
+        fields = raw.select(polars.col(theirs).alias(o) for o, theirs in self.names.items())
+        lines = range(1, len(raw) + 1) if numbers is None else numbers
+        rows = self.judge(fields.with_columns(number=polars.Series(lines, dtype=polars.Int64)))
+        bad = rows.filter(polars.col("problem").is_not_null())
+        good = rows.filter(polars.col("problem").is_null()).select(self.order)
+        report = LoadReport(
+            1,
+            len(rows),
+            len(good),
+            dict(bad["problem"].value_counts().sort("problem").iter_rows()),
+            tuple(
+                BadRow(self.times.file, number, problem)
+                for number, problem in bad.select("number", "problem").head(listed).iter_rows()
+            ),
+            taken={str(self): 1},
+        )
+        return good, report
+
+
+def _shown(theirs: str) -> str:
+    return f"column {theirs}" if theirs.isdigit() else theirs

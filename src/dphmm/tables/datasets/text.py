@@ -1,0 +1,219 @@
+"""Lines of text as tracks: with separators, with or without a header, or JSON, one object a line.
+
+A file without a header is known by a number or a time in its first line. Its columns are then
+called 1, 2, 3 and so on, and what they mean is seen from their values where it can be.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from dphmm.errors import require
+from dphmm.tables.columns import ALIASES, match_columns
+from dphmm.tables.datasets.rows import Meaning, UnknownColumnsError, Wishes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__: list[str] = []
+
+_SAMPLE = 50
+_MOST = 0.8
+_DAY = r"\d{4}-\d\d-\d\d"
+_CLOCK = r"\d\d:\d\d(:\d\d([.,]\d+)?)?( ?(Z|[+-]\d\d:?\d\d))?"
+_KINDS = {
+    "moment": rf"{_DAY}[T ]{_CLOCK}",
+    "day": _DAY,
+    "clock": _CLOCK,
+    "unix": r"1?\d{9}(\.\d+)?|1\d{12}",
+    "decimal": r"[-+]?\d{1,3}\.\d+",
+    "whole": r"[-+]?\d+",
+}
+"""What a column may hold; the first form that most of its values have."""
+
+_Guesses = dict[tuple[str, int], dict[str, str]]
+
+
+class TextFile:
+    """One file of separated fields, some of its lines at a time."""
+
+    def __init__(self, file: str, owner: str, wishes: Wishes, guesses: _Guesses) -> None:
+        self.file, self.owner, self.wishes, self.guesses = file, owner, wishes, guesses
+        self.meaning: Meaning | None = None
+        self._separator = ","
+
+    def __call__(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """The lines' rows, judged; the header, if there is one, is no row."""
+        polars = require("polars", "geo")
+        if self.meaning is None:
+            lines = self._begin(lines)
+        assert self.meaning is not None
+        heading = self.meaning.header
+        fields = _fields(lines, self._separator, len(heading)).select(
+            "number",
+            "source",
+            "whole",
+            *(
+                polars.col(f"field_{heading.index(theirs)}").alias(ours)
+                for ours, theirs in self.meaning.names.items()
+            ),
+        )
+        return self.meaning.judge(fields)
+
+    def _begin(self, lines: pl.DataFrame) -> pl.DataFrame:
+        sample = lines["line"].head(_SAMPLE).to_list()
+        first = sample[0] if sample else ""
+        self._separator = max(",;\t|", key=first.count)
+        if self._separator not in first and re.search(r"\S\s+\S", first):
+            self._separator = " "
+        head = _split(first, self._separator)
+        if not any(_kind([cell]) for cell in head):
+            self.meaning = Meaning.of(self.file, head, self.wishes, self.owner)
+            return lines.slice(1)
+        numbered = [str(number) for number in range(1, len(head) + 1)]
+        found = match_columns(f"{self.file}:1", numbered, ALIASES, self.wishes.columns)
+        rows = [_split(line, self._separator) for line in sample]
+        known = (self._separator, len(head))
+        if known not in self.guesses:
+            self.guesses[known] = _guess([row for row in rows if len(row) == len(head)])
+        guessed = self.guesses[known].items()
+        taken = set(found.values())
+        found |= {ours: n for ours, n in guessed if ours not in found and n not in taken}
+        try:
+            self.meaning = Meaning(self.file, numbered, self.wishes, found, self.owner)
+        except UnknownColumnsError:
+            raise UnknownColumnsError(
+                f"{self.file}:1: columns must be named in a file without a header, "
+                f"such as latitude=1, longitude=2 and time=4; it has {len(head)}"
+            ) from None
+        return lines
+
+
+class JsonLines:
+    """One file of JSON objects, one a line."""
+
+    def __init__(self, file: str, owner: str, wishes: Wishes) -> None:
+        self.file, self.owner, self.wishes = file, owner, wishes
+        self.meaning: Meaning | None = None
+
+    def __call__(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """The lines' rows, judged."""
+        polars = require("polars", "geo")
+        records = [_object(line) for line in lines["line"]]
+        if self.meaning is None:
+            keys = dict.fromkeys(key for record in records[:_SAMPLE] for key in record)
+            self.meaning = Meaning.of(self.file, list(keys), self.wishes, self.owner)
+        fields = text_columns(records, self.meaning.names)
+        return self.meaning.judge(
+            lines.select("number", "source").with_columns(
+                polars.Series("whole", [bool(record) for record in records]), *fields
+            )
+        )
+
+
+def text_columns(records: Sequence[dict[str, Any]], names: dict[str, str]) -> list[pl.Series]:
+    """Columns of texts, by our names, from objects of JSON."""
+    polars = require("polars", "geo")
+    return [
+        polars.Series(
+            ours,
+            [None if (value := record.get(theirs)) is None else str(value) for record in records],
+            dtype=polars.String,
+        )
+        for ours, theirs in names.items()
+    ]
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _kind(values: Sequence[str]) -> str:
+    """What most of some values are, or nothing that we know."""
+    for kind, form in _KINDS.items():
+        if sum(re.fullmatch(form, value) is not None for value in values) > _MOST * len(values):
+            return kind
+    return ""
+
+
+def _guess(rows: list[list[str]]) -> dict[str, str]:
+    """The columns whose meaning is plain from their values, by our names.
+
+    Of two columns of degrees the first is the latitude, unless it is no latitude somewhere. A
+    first column that is neither time nor place says who it was.
+    """
+    if not rows:
+        return {}
+    columns = list(zip(*([cell.strip() for cell in row] for row in rows), strict=True))
+    kinds = [_kind(column) for column in columns]
+    found: dict[str, int] = {}
+    moments = [n for n, kind in enumerate(kinds) if kind in ("moment", "unix")]
+    if len(moments) == 1:
+        found["time"] = moments[0]
+    elif ("day", "clock") in pairwise(kinds):
+        found["date"] = kinds.index("day")
+        found["time"] = found["date"] + 1
+    places = [n for n, kind in enumerate(kinds) if kind == "decimal"][:2]
+    if len(places) == 2:
+        order = places if _are_latitudes(columns[places[0]]) else places[::-1]
+        if _are_latitudes(columns[order[0]]):
+            found["latitude"], found["longitude"] = order
+    if 0 not in found.values():
+        found["person"] = 0
+    return {ours: str(number + 1) for ours, number in found.items()}
+
+
+def _are_latitudes(values: Sequence[str]) -> bool:
+    numbers = (float(value) for value in values if re.fullmatch(_KINDS["decimal"], value))
+    return all(abs(number) <= 90 for number in numbers)
+
+
+def _split(line: str, separator: str) -> list[str]:
+    if separator == " ":
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error:
+        return []
+
+
+def _fields(lines: pl.DataFrame, separator: str, width: int) -> pl.DataFrame:
+    """Columns field_0.. of every line, and whether it had as many as the header."""
+    polars = require("polars", "geo")
+    line = polars.col("line")
+    if separator == " ":
+        lines = lines.with_columns(line.str.replace_all(r"\s+", " "))
+    separators = line.str.count_matches(separator, literal=True)
+    odd = line.str.count_matches('"', literal=True) % 2 == 1
+    intricate = (separators != width - 1) | line.str.contains('""', literal=True) | odd
+    lines = _unquoted(lines, intricate, separator)
+    return lines.select(
+        "number",
+        "source",
+        ((separators == width - 1) & ~line.str.contains("\0", literal=True)).alias("whole"),
+        line.str.split_exact(separator, width).alias("fields"),
+    ).unnest("fields")
+
+
+def _unquoted(lines: pl.DataFrame, intricate: pl.Expr, separator: str) -> pl.DataFrame:
+    """The lines without quotation marks; a separator between two of them becomes a space."""
+    polars = require("polars", "geo")
+    line = polars.col("line")
+    quoted = line.str.contains('"', literal=True)
+    # Only marks around something difficult take the standard library's slower way.
+    slow = lines.filter(quoted & intricate).select("number", "line")
+    fields = [_split(text, separator) for text in slow["line"]]
+    plain = [separator.join(part.replace(separator, " ") for part in row) for row in fields]
+    repaired = slow.select("number", polars.Series("plain", plain, dtype=polars.String))
+    return lines.join(repaired, on="number", how="left", maintain_order="left").with_columns(
+        polars.coalesce("plain", line.str.replace_all('"', "", literal=True)).alias("line")
+    )

@@ -1,0 +1,84 @@
+"""GeoJSON (RFC 7946): tracks, places and roads in, and features out for maps elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dphmm.errors import DataError
+from dphmm.tables.files import read_text
+
+__all__ = ["collection", "feature", "features_of", "read_features", "track_records"]
+
+_TIMES = ("coordTimes", "times", "timestamps", "time")
+_DIGITS = 7
+"""Of a degree: a centimetre."""
+
+
+def track_records(document: Any) -> list[dict[str, Any]]:
+    """The points of a document, each with the properties of its feature; objects of a list.
+
+    A line, or several points, have one time each in a list among the properties.
+    """
+    if isinstance(document, list):
+        return [record for record in document if isinstance(record, dict)]
+    records = []
+    for each in features_of(document):
+        geometry, properties = each.get("geometry") or {}, each.get("properties") or {}
+        places = geometry.get("coordinates")
+        if geometry.get("type") == "Point":
+            places = [places]
+        elif geometry.get("type") not in ("LineString", "MultiPoint"):
+            continue
+        times = next((properties[n] for n in _TIMES if isinstance(properties.get(n), list)), None)
+        plain = {key: value for key, value in properties.items() if key not in _TIMES or not times}
+        for number, place in enumerate(places if isinstance(places, list) else []):
+            where = place if isinstance(place, list) and len(place) >= 2 else [None, None]
+            record = {**plain, "longitude": where[0], "latitude": where[1]}
+            if times is not None:
+                record["time"] = times[number] if number < len(times) else None
+            records.append(record)
+    return records
+
+
+def features_of(document: Any) -> list[dict[str, Any]]:
+    """The features of a document, whatever it begins with; none of one that is no GeoJSON."""
+    if not isinstance(document, dict):
+        return []
+    if document.get("type") == "FeatureCollection":
+        listed = document.get("features")
+        return [each for each in listed if isinstance(each, dict)] if listed else []
+    return [document] if document.get("type") == "Feature" else []
+
+
+def read_features(path: str | Path) -> list[dict[str, Any]]:
+    """The features of a file, at least one."""
+    try:
+        found = features_of(json.loads(read_text(path)))
+    except (ValueError, RecursionError):
+        found = []
+    if not found:
+        raise DataError(f"{Path(path).name}: file must be GeoJSON with features, got another")
+    return found
+
+
+def feature(kind: str, places: Any, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """A feature; places are rows of longitude and latitude, in rings and parts as its kind has."""
+    geometry = {"type": kind, "coordinates": _listed(places)}
+    return {"type": "Feature", "geometry": geometry, "properties": dict(properties)}
+
+
+def _listed(places: Any) -> Any:
+    if isinstance(places, list):
+        return [_listed(each) for each in places]
+    return np.round(places, _DIGITS).tolist()
+
+
+def collection(features: Iterable[Mapping[str, Any]]) -> str:
+    """The text of a file of features, one a line."""
+    lines = ",\n".join(json.dumps(each, ensure_ascii=False, allow_nan=False) for each in features)
+    return f'{{"type": "FeatureCollection", "features": [\n{lines}\n]}}\n'

@@ -1,0 +1,288 @@
+"""Tracks of every kind: what is found from names and values, and that all kinds say the same."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm.errors import ArgumentError, DataError
+from dphmm.tables import datasets
+
+START = datetime(2008, 5, 17, 10, tzinfo=UTC)
+ROWS = [
+    ("ann", START + timedelta(minutes=number), 37.75 + number / 1000, -122.4 - number / 500)
+    for number in range(4)
+]
+UNIX = int(START.timestamp())
+
+
+def gpx(rows: list[Any]) -> str:
+    points = "".join(
+        f'<trkpt lat="{lat}" lon="{lon}"><time>{time:%Y-%m-%dT%H:%M:%SZ}</time></trkpt>'
+        for _, time, lat, lon in rows
+    )
+    return f'<gpx version="1.1"><trk><trkseg>{points}</trkseg></trk></gpx>'
+
+
+def features(rows: list[Any], *, line: bool) -> str:
+    times = [f"{time:%Y-%m-%dT%H:%M:%SZ}" for _, time, _, _ in rows]
+    places = [[lon, lat, 12.0] for _, _, lat, lon in rows]
+    found = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": place},
+            "properties": {"user": "ann", "time": time},
+        }
+        for place, time in zip(places, times, strict=True)
+    ]
+    if line:
+        found = [
+            {
+                "type": "Feature",
+                "geometry": {"type": "LineString", "coordinates": places},
+                "properties": {"user": "ann", "coordTimes": times},
+            }
+        ]
+    return json.dumps({"type": "FeatureCollection", "features": found})
+
+
+def lines(form: str) -> str:
+    return "".join(
+        form.format(time=time, lat=lat, lon=lon, unix=int(time.timestamp())) + "\n"
+        for _, time, lat, lon in reversed(ROWS)
+    )
+
+
+FILES = {
+    "headerless, as taxis have it": ("ann.txt", lines("{lat} {lon} 0 {unix}")),
+    "the other way round": ("ann.txt", lines("{unix}\t{lon}\t{lat}")),
+    "with a person": ("a.csv", lines("ann,{time:%Y-%m-%d %H:%M:%S}Z,{lon},{lat}")),
+    "a date and a time of day": ("ann.csv", lines("{lat};{lon};{time:%Y-%m-%d};{time:%H:%M:%S}Z")),
+    "milliseconds": ("ann.csv", "lat,lng,ts\n" + lines("{lat},{lon},{unix}000")),
+    "seconds with a fraction": ("ann.csv", "lat,lng,ts\n" + lines("{lat},{lon},{unix}.0")),
+    "two columns of time": (
+        "ann.tsv",
+        "date\ttime\tlat\tlon\n" + lines("{time:%Y-%m-%d}\t{time:%H:%M}Z\t{lat}\t{lon}"),
+    ),
+    "JSON lines": ("a.jsonl", lines('{{"id":"ann","timestamp":{unix},"lat":{lat},"lon":{lon}}}')),
+    "JSON lines in a JSON file": ("ann.json", lines('{{"ts":{unix},"lat":"{lat}","lon":{lon}}}')),
+    "a list of objects": (
+        "ann.json",
+        json.dumps([{"ts": int(t.timestamp()), "lat": a, "lon": o} for _, t, a, o in ROWS]),
+    ),
+    "GeoJSON points": ("a.geojson", features(ROWS, line=False)),
+    "a GeoJSON line": ("a.geojson", features(ROWS, line=True)),
+    "GPX": ("ann.gpx", gpx(ROWS)),
+    "PLT": (
+        "ann.plt",
+        "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,x,0,0,2,8421376\n0\n"
+        + lines("{lat},{lon},0,492,39744.12,{time:%Y-%m-%d},{time:%H:%M:%S}"),
+    ),
+}
+
+
+# Laws
+
+
+@pytest.mark.parametrize("packed", ["plain", "gzip", "zip"])
+@pytest.mark.parametrize("kind", FILES)
+def test_every_kind_of_file_gives_the_same_tracks(kind: str, packed: str, tmp_path: Path) -> None:
+    name, text = FILES[kind]
+    path = tmp_path / name
+    if packed == "plain":
+        path.write_text(text)
+    elif packed == "gzip":
+        path = tmp_path / f"{name}.gz"
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path = tmp_path / "all.zip"
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"data/{name}", text)
+            archive.writestr("__MACOSX/._junk.csv", b"\0")
+            archive.writestr("data/read.me", b"nothing")
+    table, report = datasets.load_tracks(path)
+    assert table.rows() == ROWS
+    assert (report.rows_bad, len(report.damaged), sum(report.taken.values())) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("how", ["polars", "lazy", "pandas", "arrow", "geopandas", "parquet"])
+def test_every_kind_of_table_gives_the_same_tracks(how: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame(ROWS, schema=["uid", "datetime", "lat", "lon"], orient="row")
+    if how == "polars":
+        given: Any = frame
+    elif how == "lazy":
+        given = frame.lazy()
+    elif how == "arrow":
+        pytest.importorskip("pyarrow")
+        given = frame.to_arrow()
+    elif how == "parquet":
+        given = tmp_path / "a.parquet"
+        frame.write_parquet(given)
+    else:
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        given = pandas.DataFrame(ROWS, columns=["uid", "datetime", "lat", "lon"])
+    if how == "geopandas":
+        geopandas = pytest.importorskip("geopandas")
+        points = geopandas.points_from_xy(given["lon"], given["lat"], crs=4326)
+        given = geopandas.GeoDataFrame(given[["uid", "datetime"]], geometry=points)
+        given = given.to_crs(32610)
+    table, _ = datasets.load_tracks(given)
+    assert [row[:2] for row in table.rows()] == [row[:2] for row in ROWS]
+    for row, expected in zip(table.rows(), ROWS, strict=True):
+        assert row[2:] == pytest.approx(expected[2:], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow"])
+def test_verbs_take_other_tables_and_give_them_back(kind: str) -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    table = pl.DataFrame(ROWS, schema=["person", "time", "latitude", "longitude"], orient="row")
+    given = table.to_pandas() if kind == "pandas" else table.to_arrow()
+    steps = datasets.resample(given, "2 min")
+    assert type(steps).__module__.partition(".")[0] == kind
+    grid = datasets.Grid.rectangle(9, 9, 1.0)
+    states = datasets.to_states(steps, grid, datasets.LocalPlane(37.75, -122.4))
+    assert type(states).__module__.partition(".")[0] == kind
+    (trip,) = datasets.split_trips(states, max_gap="2 min")
+    assert len(trip) == 2
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.floats(-89, 89), st.floats(-179, 179), st.integers(2 * 10**8, 4 * 10**9)),
+        min_size=1,
+        max_size=20,
+        unique_by=lambda row: row[2],
+    ),
+    order=st.permutations(["latitude", "longitude", "time", "note"]),
+)
+def test_columns_that_are_told_are_taken_wherever_they_stand(
+    rows: list[tuple[float, float, int]], order: list[str]
+) -> None:
+    cells = [
+        {"latitude": repr(a), "longitude": repr(o), "time": str(t), "note": "7"} for a, o, t in rows
+    ]
+    columns = {name: order.index(name) + 1 for name in ("latitude", "longitude", "time")}
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "ann.txt"
+        path.write_text("".join(" ".join(row[name] for name in order) + "\n" for row in cells))
+        table, report = datasets.load_tracks(path, columns=columns, time="unix")
+    found = table.select("latitude", "longitude", "time").rows()
+    assert [(a, o, int(t.timestamp())) for a, o, t in found] == sorted(rows, key=lambda r: r[2])
+    assert report.rows_bad == 0
+
+
+# What is understood
+
+
+def test_a_form_of_dates_may_be_told_and_needs_a_zone(tmp_path: Path) -> None:
+    path = tmp_path / "ann.csv"
+    path.write_text("date,time,lat,lon\n17/05/2008,12:00,37.75,-122.4\n18/13/2008,x,1,2\n")
+    told = {"time": "%d/%m/%Y %H:%M"}
+    with pytest.raises(DataError, match=r"^ann.csv:2: time must have a zone"):
+        datasets.load_tracks(path, **told)
+    table, report = datasets.load_tracks(path, time_zone="Europe/Berlin", **told)
+    assert table.rows() == [ROWS[0]]
+    assert [place.line for place in report.first_bad] == [3]
+    zoned = tmp_path / "bob.csv"
+    zoned.write_text("when,lat,lon\n17.05.2008 12:00 +0200,37.75,-122.4\n")
+    form = "%d.%m.%Y %H:%M %z"
+    table, _ = datasets.load_tracks(zoned, columns={"time": "when"}, time=form)
+    assert table["time"].to_list() == [START]
+    with pytest.raises(ArgumentError, match="time must be unix, unix-ms, iso or a form"):
+        datasets.load_tracks(path, time="fast")
+
+
+def test_numbers_that_are_no_seconds_stay_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "ann.csv"
+    path.write_text("time,lat,lon\n1,1,2\n2,1,2\n")
+    assert datasets.load_tracks(path).table["time"].to_list() == [1, 2]
+    as_told = datasets.load_tracks(path, time="unix").table["time"].to_list()
+    assert as_told == [datetime(1970, 1, 1, 0, 0, s, tzinfo=UTC) for s in (1, 2)]
+    path.write_text("time,lat,lon\n1e300,1,2\nnan,1,2\n-5,1,2\n9,1,2\n")
+    assert len(datasets.load_tracks(path, time="unix").report.first_bad) == 3
+
+
+def test_what_cannot_be_seen_from_values_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "ann.txt"
+    path.write_text("1 2 3\n4 5 6\n")
+    with pytest.raises(DataError, match=r"^ann.txt:1: columns must be named .* it has 3$"):
+        datasets.load_tracks(path)
+    columns = {"x": 1, "y": 2, "time": 3}
+    assert datasets.load_tracks(path, columns=columns).table.rows() == [
+        ("ann", 3, 1.0, 2.0),
+        ("ann", 6, 4.0, 5.0),
+    ]
+    with pytest.raises(DataError, match=r"^ann.txt:1: header must have the column '4'"):
+        datasets.load_tracks(path, columns={**columns, "time": 4})
+
+
+def test_files_among_others_that_are_no_tracks_are_left_out_and_named(tmp_path: Path) -> None:
+    (tmp_path / "ann.txt").write_text(lines("{lat} {lon} 0 {unix}"))
+    (tmp_path / "README.txt").write_text("These are the tracks of one taxi.\n")
+    table, report = datasets.load_tracks(tmp_path)
+    assert table.rows() == ROWS
+    assert [(place.file, place.line) for place in report.damaged] == [("README.txt", 1)]
+    (tmp_path / "ann.txt").unlink()
+    with pytest.raises(DataError, match=r"^README.txt:1: header must have a time"):
+        datasets.load_tracks(tmp_path)
+
+
+def test_people_are_told_apart_by_file_or_by_folder(tmp_path: Path) -> None:
+    for who in ("ann", "bob"):
+        for day in ("monday", "tuesday"):
+            path = tmp_path / who / f"{day}.txt"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(lines("{lat} {lon} 0 {unix}"))
+
+    def people(**options: Any) -> list[str]:
+        return datasets.load_tracks(tmp_path, **options).table["person"].unique().sort().to_list()
+
+    assert people(owner="folder") == ["ann", "bob"]
+    assert people() == ["ann/monday", "ann/tuesday", "bob/monday", "bob/tuesday"]
+    assert people(person="eve") == ["eve"]
+    assert datasets.load_tracks(str(tmp_path / "ann" / "*.txt")).table["person"].n_unique() == 2
+    with pytest.raises(ArgumentError, match="owner must be file or folder, got 'name'"):
+        datasets.load_tracks(tmp_path, owner="name")
+    with pytest.raises(DataError, match="path must hold tracks"):
+        datasets.load_tracks(str(tmp_path / "*.doc"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.geojson", '{"type": "FeatureCollection", "features": []}', "points with their times"),
+        ("a.json", "[1, 2]", "points with their times"),
+        ("a.parquet", "PAR1", "readable Parquet file"),
+    ],
+)
+def test_a_file_without_points_is_reported(
+    name: str, text: str, problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    table, report = datasets.load_tracks(tmp_path / name)
+    assert len(table) == 0
+    assert problem in report.damaged[0].problem
+
+
+def test_steps_are_texts_for_dates_and_numbers_for_numbers() -> None:
+    dates = pl.DataFrame(ROWS, schema=["person", "time", "latitude", "longitude"], orient="row")
+    assert len(datasets.resample(dates, "5 min")) == 1
+    for step in ("5 mins", "0 min", 5):
+        with pytest.raises(ArgumentError, match="step must be"):
+            datasets.resample(dates, step)
+    with pytest.raises(ArgumentError, match="trips must be a file or a table"):
+        datasets.resample(object(), "5 min")
+    with pytest.raises(ArgumentError, match="step must be a positive integer for integer times"):
+        datasets.resample(dates.with_columns(time=pl.lit(3)), "5 min")

@@ -1,0 +1,352 @@
+"""Limits with windows over HTTP, on Spark's workers, by commands, and through kills."""
+
+from __future__ import annotations
+
+import json
+import threading
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm import BudgetError, Clock, Limit, Scenario
+from dphmm.books import Store, find_problems
+from dphmm.release.admission import Verdict
+from dphmm.release.engine import Ask
+from dphmm.scenario import Row
+from dphmm.service import ServiceSettings
+from tests.crash import paper_scenario
+from tests.crash.killing import PEOPLE, Killing
+from tests.scenarios import FEWER, run, trips, written
+from tests.service_worlds import World
+from tests.test_service_processes import ask as ask_server
+from tests.test_service_processes import key_of, serving
+from tests.windows import Paid, Plain, allows, holds, limits
+
+SETTINGS = ServiceSettings(tick=0, rate=0, wrong_keys=0, key_memory=0, largest_epsilon="2")
+PRICES = [Fraction(1, 2), Fraction(1), Fraction(3, 2)]
+
+
+def body(limit: str, query: str = "state") -> dict[str, Any]:
+    toml = f'limit = "{limit}"\n' + paper_scenario.TOML
+    return paper_scenario.body(toml.replace("[query]", f'[query]\nname = "{query}"'))
+
+
+def random_rows(rng: np.random.Generator, count: int) -> list[tuple[str, int, Fraction]]:
+    """Two questions, mostly forwards in time."""
+    forwards = np.sort(rng.integers(1, 2 * count, size=count))
+    slots = np.maximum(1, forwards - rng.integers(0, 4, size=count))
+    return [
+        (["state", "other"][int(rng.integers(2))], slot, PRICES[int(rng.integers(3))])
+        for slot in slots.tolist()
+    ]
+
+
+# HTTP
+
+
+STATUSES = {Verdict.NEW: 200, Verdict.REPEATED: 200, Verdict.LATE: 422, Verdict.OVER: 409}
+
+
+def check_service(world: World, person: str, seed: int) -> set[int]:
+    """Every status and every refusal's fields against the plain rules; the verdicts met."""
+    limit, own = Limit.read("3 per 4 steps, 30 in all"), Limit.read("4 per 7 steps")
+    paths = {}
+    for query in ("state", "other"):
+        added = world.ask("POST", "/v1/scenarios", body(str(limit), query), scope="admin").json()
+        assert added["limit"] == "3 per 4 steps, 30 in all"
+        paths[query] = f"/v1/scenarios/{added['id']}/people/{person}"
+    assert world.ask("PUT", paths["state"], {"budget": str(own)}).status_code == 200
+    plain, rng = Plain(), np.random.default_rng(seed)
+    plain.answered |= {"state": {0}, "other": {0}}  # the origin
+    seen = set()
+    for query, slot, price in random_rows(rng, 40):
+        asked = {"time": slot, "state": int(rng.integers(6)), "epsilon": str(price)}
+        before = [*plain.paid]
+        ((verdict,), _) = plain.judge(query, [(slot, price)], limit, own)
+        answer = world.ask("POST", paths[query] + "/releases", asked)
+        assert answer.status_code == STATUSES[Verdict(verdict)], answer.text
+        seen.add(verdict)
+        if verdict == Verdict.OVER:
+            said = answer.json()
+            assert Fraction(said["remaining"]) < price == Fraction(said["requested"])
+            later = [
+                when
+                for when in range(slot, 100)
+                if allows(before, limit, when, price) and allows(before, own, when, price)
+            ]
+            assert said.get("slot") == said.get("time") == (later[0] if later else None)
+            if later:
+                assert said["window"] in ("3 per 4 steps", "4 per 7 steps")
+                assert f"ask again for {later[0]} or later" in said["problem"]
+    assert holds(plain.paid, limit)
+    assert holds(plain.paid, own)
+    page = world.ask("GET", f"/v1/people/{person}/ledger").json()
+    assert page["budget"] == "4 per 7 steps"
+    latest = max(slot for slot, _ in plain.paid)
+    held = max(sum((p for s, p in plain.paid if a <= s < a + 7), start=Fraction(0))
+               for a in range(latest - 6, latest + 1))  # fmt: skip
+    assert Fraction(page["remaining"]) == 4 - held
+    worst = world.ask("GET", paths["state"] + "/privacy").json()
+    assert "at an instant" in worst["text"]
+    assert set(worst["windows"]) == {"4 steps", "7 steps"}
+    return seen
+
+
+def test_a_service_gives_the_verdicts_of_the_plain_rules(tmp_path: Path) -> None:
+    world = World(tmp_path, SETTINGS)
+    seen = [check_service(world, f"p{seed}", seed) for seed in range(4)]
+    assert set.union(*seen) == set(STATUSES)
+    assert find_problems(world.store) == []
+    world.store.close()
+
+
+def test_a_budget_that_is_no_limit_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path, SETTINGS)
+    for bad, says in [
+        ("24 per 1 day", "budget must count its windows in steps where steps have no duration"),
+        ("24 per 3 apples", "budget must be like '24', '24 per 1 day'"),
+        ("24 per", "pattern"),
+        ("1/100000000000000000001 per 2 steps", "pattern"),
+        ("0 per 2 steps", "budget must be positive"),
+        (10**21, "budget must be a fraction with at most 20 digits"),
+    ]:
+        answer = world.ask("PUT", world.person, {"budget": bad})
+        assert answer.status_code == 422, bad
+        assert says in answer.json()["problem"]
+    for fine in (5, "5"):
+        assert world.ask("PUT", world.person, {"budget": fine}).status_code == 200
+    assert world.ask("PUT", world.person, {"budget": "5 per 9 steps"}).status_code == 422
+    world.store.close()
+
+
+def test_a_persons_day_is_counted_in_the_scenarios_steps(tmp_path: Path) -> None:
+    world = World(tmp_path, SETTINGS)
+    toml = paper_scenario.TOML.replace("origin = 0", 'step = "6 hours"')
+    digest = world.ask("POST", "/v1/scenarios", paper_scenario.body(toml), scope="admin").json()
+    person = f"/v1/scenarios/{digest['id']}/people/ben"
+    assert world.ask("PUT", person, {"budget": "2 per 1 day"}).status_code == 200
+    refused = []
+    for hour in ("00", "06", "12", "18"):
+        asked = {"time": f"2024-05-01T{hour}:30:00Z", "state": 4}
+        refused.append(world.ask("POST", person + "/releases", asked))
+    assert [answer.status_code for answer in refused] == [200, 200, 409, 409]
+    said = refused[2].json()
+    assert (said["window"], said["remaining"]) == ("2 per 1 day", "0")
+    assert said["time"] == "2024-05-02T00:00:00Z"
+    page = world.ask("GET", "/v1/people/ben/ledger").json()
+    assert (page["budget"], page["remaining"]) == ("2 per 1 day", "0")
+    assert find_problems(world.store) == []
+    world.store.close()
+
+
+def paid_in(url: str, client: str = "red") -> dict[str, Paid]:
+    store = Store.open(url)
+    found = {
+        person: [
+            (entry.time, entry.epsilon) for entry in store.ledger(person, client=client).entries
+        ]
+        for person in store.people(client=client)
+    }
+    store.close()
+    return found
+
+
+def check_two_servers(url: str) -> None:
+    """Two processes, four clients, eight people; each client asks for every slot."""
+    limit, people = Limit.read("3 per 5 steps"), [f"p{number}" for number in range(8)]
+    key, seen, guard = key_of(url), [], threading.Lock()
+    with serving(url, "--tick", "0") as one, serving(url, "--tick", "0") as two:
+        status, added = ask_server(one[1], key, "POST", "/v1/scenarios", body(str(limit)))
+        assert status == 201
+        path = f"/v1/scenarios/{added['id']}/people/"
+        for person in people:
+            assert ask_server(one[1], key, "PUT", path + person, {})[0] == 200
+
+        def client(port: int, seed: int) -> None:
+            rng = np.random.default_rng(seed)
+            for slot in range(1, 13):
+                for person in people:
+                    price = PRICES[int(rng.integers(2))]
+                    asked = {"time": slot, "state": seed, "epsilon": str(price)}
+                    answer = 503
+                    while answer == 503:
+                        answer, _ = ask_server(port, key, "POST", f"{path}{person}/releases", asked)
+                    with guard:
+                        seen.append((person, slot, price, answer))
+
+        ports = (one[1], two[1])
+        threads = [
+            threading.Thread(target=client, args=(ports[seed % 2], seed)) for seed in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    paid = paid_in(url)
+    assert {status for *_, status in seen} <= {200, 409, 422}
+    assert any(status == 409 for *_, status in seen)
+    assert all(holds(some, limit) for some in paid.values())
+    for person, slot, price, status in seen:
+        # What is spent only grows, so whatever was refused must still be.
+        assert status != 409 or not allows(paid[person], limit, slot, price)
+
+
+def test_two_servers_on_one_file_never_pass_a_window(tmp_path: Path) -> None:
+    check_two_servers(str(tmp_path / "store.db"))
+
+
+@pytest.mark.postgres
+def test_two_servers_on_postgresql_never_pass_a_window(request: pytest.FixtureRequest) -> None:
+    check_two_servers(request.getfixturevalue("postgres_server").new_database())
+
+
+def check_kills(url: str, kills: int) -> None:
+    budget = Limit.read("2 per 5 steps")
+    seen = Killing(url, 11, budget=str(budget)).run(kills)
+    assert seen.violations(url) == []
+    paid = paid_in(url)
+    assert all(holds(some, budget) for some in paid.values())
+    assert len(paid) == PEOPLE
+    for person, slot in seen.refused:
+        assert not allows(paid[person], budget, slot, Fraction(1))
+
+
+def test_no_window_is_passed_by_servers_that_are_killed(tmp_path: Path) -> None:
+    check_kills(str(tmp_path / "store.db"), 4)
+
+
+@pytest.mark.slow
+def test_no_window_is_passed_by_servers_that_are_killed_often(tmp_path: Path) -> None:
+    check_kills(str(tmp_path / "store.db"), 100)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_no_window_is_passed_by_killed_servers_on_postgresql(
+    request: pytest.FixtureRequest,
+) -> None:
+    check_kills(request.getfixturevalue("postgres_server").new_database(), 100)
+
+
+# Spark's workers
+
+
+@pytest.mark.spark
+@FEWER
+@given(
+    runs=st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=6, unique=True), max_size=4),
+    limit=limits(windows=1),
+)
+def test_a_partition_stops_where_the_plain_rules_refuse(
+    runs: list[list[int]], limit: Limit
+) -> None:
+    """Each run knows of the one before what is in its state."""
+    from dphmm.spark.partition import Partition
+    from tests.spark_worlds import KEYED, as_batch, city
+
+    scenario, plain, state = city(2, limit=limit), Plain(), []
+    for slots in runs:
+        rows = [Row(0, "ann", str(slot), slot, slot % 4) for slot in sorted(slots)]
+        again = Plain()
+        again.paid, again.answered = [*plain.paid], {"q": {*plain.answered.get("q", ())}}
+        verdicts, _ = again.judge("q", [(row.slot, Fraction(1)) for row in rows], limit)
+        partition = Partition(scenario, KEYED, used=KEYED.fingerprint if state else None)
+        if Verdict.OVER in verdicts:
+            with pytest.raises(BudgetError):
+                list(partition.answer([as_batch(rows, state)]))
+            continue
+        plain = again
+        found = [r for b in partition.answer([as_batch(rows, state)]) for r in b.to_pylist()]
+        answers = [row for row in found if row["table"] == "answers"]
+        assert len(answers) == verdicts.count(Verdict.NEW)
+        state = [row for row in found if row["table"] == "state"]
+    assert holds(plain.paid, limit)
+
+
+@pytest.mark.spark
+@FEWER
+@given(
+    parts=st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=6), max_size=5),
+    limit=limits(windows=1),
+)
+def test_a_stream_on_spark_drops_what_the_plain_rules_refuse(
+    parts: list[list[int]], limit: Limit
+) -> None:
+    from dphmm.spark.streaming import answer
+    from tests.spark_worlds import KEYED, city
+
+    terms, held, plain = city(2, limit=limit).terms, None, Plain()
+    for slots in parts:
+        ordered = sorted(slots)
+        expected, new = plain.judge("q", [(slot, Fraction(1)) for slot in ordered], limit)
+        asked = Ask(terms, ["ann"] * len(slots), np.array(ordered), np.zeros(len(slots), dtype=int))
+        held, answers, unanswered = answer(KEYED, held, asked)
+        said = [int(time) for some in answers for time in some.times]
+        assert said == [ordered[row] for row in new]
+        left = [slot for slot, v in zip(ordered, expected, strict=True) if v != Verdict.NEW]
+        assert unanswered.tolist() == left
+    assert holds(plain.paid, limit)
+
+
+# Commands
+
+
+def day_file(folder: Path, *times: str) -> Path:
+    path = folder / "rows.csv"
+    path.write_text(trips(*(("ann", f"2024-05-01T{time}Z", 3) for time in times)))
+    return path
+
+
+def test_a_file_beyond_a_window_is_refused_whole_and_says_when_it_opens(tmp_path: Path) -> None:
+    path = written(tmp_path, clock=Clock("1 hour"), limit=Limit.read("2 per 3 hours"))
+    assert 'limit = "2 per 3 hours"' in path.read_text()
+    full = run("release", path, day_file(tmp_path, "10:00", "11:00", "12:59"))
+    assert full.exit_code == 1
+    assert full.stderr == (
+        "dphmm: rows.csv:4: epsilon must stay within the limit of 2 per 3 hours, got a request "
+        "for 1 with 2 spent and 0 remaining; ask for less or ask again for 2024-05-01T13:00:00Z "
+        "or later\n"
+    )
+    assert full.stdout == ""
+    fine = run("release", path, day_file(tmp_path, "10:00", "11:00", "13:00"))
+    assert fine.exit_code == 0, fine.stderr
+    book = tmp_path / "paper.ledger.jsonl"
+    shown = json.loads(run("ledger", "show", book, path, "--json").stdout)["people"]
+    assert [(row["spent"], row["limit"], row["left"]) for row in shown] == [
+        ("3", "2 per 3 hours", "0")
+    ]
+    assert "spent 3, 0 left of 2 per 3 hours" in run("ledger", "show", book, path).stdout
+    alone = json.loads(run("ledger", "show", book, "--json").stdout)["people"]
+    assert (alone[0]["limit"], alone[0]["left"]) == (None, None)
+    piped = run("release", path, "-", stdin=day_file(tmp_path, "14:00", "15:00").read_text())
+    assert piped.exit_code == 1
+    assert "ask again for 2024-05-01T16:00:00Z or later" in piped.stderr
+    assert [line.split(",")[1] for line in piped.stdout.splitlines()[1:]] == [
+        "2024-05-01T14:00:00Z"
+    ]
+
+
+def test_a_limit_in_a_file_is_located_where_it_is_wrong(tmp_path: Path) -> None:
+    path = written(tmp_path, clock=Clock("7 min"))
+    for limit, says in [
+        ("24 per 1 day", "limit must have windows of whole steps of 420 s, got '24 per 1 day'"),
+        ("24 per 1 moon", "limit must be like '24', '24 per 1 day' or '24 per 288 steps, 100 in"),
+        ("0 per 7 min", "limit must be positive, got '0'"),
+    ]:
+        path.write_text(
+            f'limit = "{limit}"\n' + written(tmp_path, clock=Clock("7 min")).read_text()
+        )
+        refused = run("check", path)
+        assert refused.exit_code == 2
+        assert f"paper.toml:1: {says}" in refused.stderr
+    assert Scenario.load(written(tmp_path, limit=Limit.read("3 per 2 steps"))).terms.limit
+
+
+def test_check_says_the_window(tmp_path: Path) -> None:
+    path = written(tmp_path, clock=Clock("1 hour"), limit=Limit.read("24 per 1 day, 100 in all"))
+    assert "at most 24 in any 1 day, 100 in all a person" in run("check", path).stdout
