@@ -17,6 +17,7 @@ from dphmm import (
     PolicyGraph,
     Query,
     Scenario,
+    Schedule,
     SeededRandomness,
     States,
     Stream,
@@ -84,6 +85,14 @@ def test_a_shaped_noise_has_the_sum_alone() -> None:
     assert tells.linked == Fraction("2.4")
     assert tells.linked_delta is None
     assert tells.leakage is None
+
+
+def test_times_that_follow_the_belief_leave_the_sum_alone() -> None:
+    when = Schedule(error="0.01")
+    tells = said(grid(when=when), 12).statement().tells
+    assert tells.linked == Fraction("2.4")
+    assert tells.linked_delta is None
+    assert said(grid(when=Schedule(every=1)), 12).statement().tells.linked_delta is not None
 
 
 def test_answers_that_are_rare_count_with_their_price_alone() -> None:
