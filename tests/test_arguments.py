@@ -201,7 +201,6 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "Limit.read": {"limit": "2 per 3 steps"},
     "PrivacyLoss.delta": {"epsilon": 0.5},
     "PrivacyLoss.epsilon": {"delta": 0.1},
-    "Schedule.most_in": {"steps": 3},
     "SensitivityHull.lattice_layers": {"vectors": [[1, 2]], "gamma": Fraction(1, 2)},
     "Standing.remember": {"pairs": [(1, Fraction(1))], "width": 2},
     "best_gamma": {"rank": 2, "epsilon": 1},

@@ -24,6 +24,7 @@ from dphmm import (
     sensitivity_hull,
 )
 from dphmm.cost.edge_losses import HALF, edge_curve, edge_differences
+from dphmm.noise.staircase import best_gamma
 from tests.paper import CATEGORIES, VALUES
 
 QUERY, POLICY = Query(VALUES), PolicyGraph.by_category(CATEGORIES)
@@ -32,16 +33,22 @@ ABOVE = 1e-9
 """How far below the exact curve a bound may fall: rounding of the oracle's own sums."""
 
 
+def weights(mechanism: Mechanism, noise: np.ndarray) -> np.ndarray:
+    gamma, body = mechanism.gamma, mechanism.body
+    levels = body.lattice_norms(noise) if gamma is None else body.lattice_layers(noise, gamma)
+    return np.exp(-float(mechanism.epsilon) * levels)
+
+
 def hockey_stick(mechanism: Mechanism, differences: np.ndarray) -> np.ndarray:
     """The pointwise largest curve over all edges, from every lattice point that weighs."""
     epsilon = float(mechanism.epsilon)
     extent = np.abs(mechanism.body.lattice_vertices).max(axis=0) * int(36 / epsilon + 2)
     noise = np.array(list(product(*(range(-int(x), int(x) + 1) for x in extent))))
-    own = np.exp(-epsilon * mechanism.body.lattice_norms(noise))
+    own = weights(mechanism, noise)
     odds = np.exp(epsilon * np.arange(-HALF, HALF + 1) / HALF)
     curves = []
     for vector in differences:
-        other = np.exp(-epsilon * mechanism.body.lattice_norms(noise + vector.astype(int)))
+        other = weights(mechanism, noise + vector.astype(int))
         curves.append([np.clip(own - o * other, 0, None).sum() / own.sum() for o in odds])
     return np.max(curves, axis=0)
 
@@ -70,6 +77,21 @@ def test_a_day_of_releases_at_a_tenth_costs_at_most_nine() -> None:
     assert 8.9 < (PrivacyLoss.pure("0.1") * 288).epsilon(1e-6) < 9.1
 
 
+def test_a_staircase_tells_more_than_k_norm_noise_and_less_than_its_price() -> None:
+    query = Query([[x, y] for x in range(5) for y in range(5)])
+    policy = PolicyGraph.within_distance(query, 3)
+    hull = sensitivity_hull(query, policy)
+    plain, steps = (
+        (privacy_loss(Mechanism(query, hull, "0.1", gamma), policy) * 288).epsilon(1e-6)
+        for gamma in (None, best_gamma(2, "0.1"))
+    )
+    assert 6.7 < plain < 6.8 < 7.4 < steps < 7.6 < 8.94
+    # On a line whose neighbours are one step apart a staircase is randomised response.
+    line, both = Query([0, 1]), PolicyGraph.complete(2)
+    edge = Mechanism(line, sensitivity_hull(line, both), "0.1", "0.5")
+    assert (privacy_loss(edge, both) * 288).epsilon(1e-6) == pytest.approx(8.948, abs=1e-3)
+
+
 def test_no_single_edge_need_be_the_worst_at_every_epsilon() -> None:
     query = Query([[0, 0], [9, 0], [0, 9], [5, 5]])
     policy = PolicyGraph(4, [(0, 1), (0, 2), (0, 3)])
@@ -89,11 +111,12 @@ def test_no_single_edge_need_be_the_worst_at_every_epsilon() -> None:
         st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=4, unique=True
     ),
     st.sampled_from(["0.7", "1", "3"]),
+    st.sampled_from([None, "0.5", "0.9"]),
 )
-def test_a_curve_is_never_below_that_of_every_lattice_point(places, epsilon) -> None:
+def test_a_curve_is_never_below_that_of_every_lattice_point(places, epsilon, gamma) -> None:
     query = Query(places)
     policy = PolicyGraph(len(places), [(0, state) for state in range(1, len(places))])
-    mechanism = Mechanism(query, sensitivity_hull(query, policy), epsilon)
+    mechanism = Mechanism(query, sensitivity_hull(query, policy), epsilon, gamma)
     differences = edge_differences(mechanism, policy)
     true, bound = hockey_stick(mechanism, differences), edge_curve(mechanism, differences)
     assert (bound >= true - ABOVE).all()
@@ -170,11 +193,11 @@ def test_a_body_too_large_to_sum_gets_randomised_response(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("corners", [[[4]], [[2, 0], [0, 2]], [[2, 1], [0, 1], [1, 2]]])
-@pytest.mark.parametrize("epsilon", ["0.5", "2"])
-def test_the_curve_is_that_of_every_lattice_point(corners, epsilon) -> None:
+@pytest.mark.parametrize(("epsilon", "gamma"), [("0.5", None), ("2", None), ("1", "0.67")])
+def test_the_curve_is_that_of_every_lattice_point(corners, epsilon, gamma) -> None:
     query = Query([[0] * len(corners[0]), *corners])
     policy = PolicyGraph(len(corners) + 1, [(0, i + 1) for i in range(len(corners))])
-    mechanism = Mechanism(query, sensitivity_hull(query, policy), epsilon)
+    mechanism = Mechanism(query, sensitivity_hull(query, policy), epsilon, gamma)
     differences = edge_differences(mechanism, policy)
     np.testing.assert_allclose(
         edge_curve(mechanism, differences), hockey_stick(mechanism, differences), atol=0.01

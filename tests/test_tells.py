@@ -17,6 +17,7 @@ from dphmm import (
     PolicyGraph,
     Query,
     Scenario,
+    Schedule,
     SeededRandomness,
     States,
     Stream,
@@ -86,6 +87,14 @@ def test_a_shaped_noise_has_the_sum_alone() -> None:
     assert tells.leakage is None
 
 
+def test_times_that_follow_the_belief_leave_the_sum_alone() -> None:
+    when = Schedule(error="0.01")
+    tells = said(grid(when=when), 12).statement().tells
+    assert tells.linked == Fraction("2.4")
+    assert tells.linked_delta is None
+    assert said(grid(when=Schedule(every=1)), 12).statement().tells.linked_delta is not None
+
+
 def test_answers_that_are_rare_count_with_their_price_alone() -> None:
     stream = said(grid(), 16)
     answers = [(one.step, one.epsilon) for one in stream.said]
@@ -137,8 +146,8 @@ def test_a_radius_holds_half_of_the_belief(weights, steps) -> None:
     near = whereabouts([belief] * steps, [belief] * steps, LINE)
     ((_, radius),) = near.radii
     # An interval that long, from some state on, holds half of it.
-    spans = [(left - 1e-9 <= LINE) & (left + 2 * radius + 1e-9 >= LINE) for left in LINE]
-    assert max(float(belief @ span) for span in spans) >= 0.5 - 1e-9
+    spans = [np.abs(LINE - left - radius) <= radius + 1e-9 for left in LINE]
+    assert max(float(belief @ span[:, 0]) for span in spans) >= 0.5 - 1e-9
     assert near.before == radius
 
 

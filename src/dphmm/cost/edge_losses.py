@@ -16,8 +16,8 @@ import numpy as np
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, ObjectArray
 from dphmm.errors import ArgumentError
-from dphmm.geometry.lattice import exact_product, hermite
-from dphmm.noise.cones import MAX_SUMMED, Cone, fan_of
+from dphmm.geometry.lattice import exact_product
+from dphmm.noise.cones import MAX_SUMMED, fan_of
 from dphmm.noise.mechanism import Mechanism
 from dphmm.policy.graph import PolicyGraph
 
@@ -104,13 +104,17 @@ class _Blocks:
     def __init__(self, mechanism: Mechanism) -> None:
         body = mechanism.body
         self.epsilon = float(mechanism.epsilon)
-        gamma = getattr(mechanism, "gamma", None)
+        gamma = mechanism.gamma
         self.gamma = -1.0 if gamma is None else float(gamma)
         self.normals = body.body.normals
         self.offsets = body.body.offsets.astype(np.float64)
+        self.grain = 0.0
         layers = 1 if gamma is None else LAYERS
-        cones = fan_of(body).cones
+        fan = fan_of(body, gamma)
+        cones = fan.cones
         largest_cell = max(cone.volume for cone in cones)
+        if gamma is not None:
+            self.grain = 1 / float(gamma.denominator * largest_cell * self.offsets.max())
         for growth in (16, 8, 4, 2, 1):
             self.starts = _ranges(FAR / self.epsilon, growth)
             room = BLOCKS / (len(cones) * len(self.starts) ** body.rank)
@@ -120,10 +124,9 @@ class _Blocks:
         decay = np.exp(-self.epsilon * self.starts)
         self.weights = (decay - np.append(decay[1:], 0.0)) / -expm1(-self.epsilon)
         self.cones = []
-        for cone in cones:
+        for number, cone in enumerate(cones):
             edges = _edges(cone.volume, bins, self.epsilon)
-            free = -1 if gamma is None else int(gamma * cone.volume)
-            masses = kernels.losses.cell_masses(*_cell(cone), edges, layers, free, self.epsilon)
+            masses = kernels.losses.cell_masses(*fan.cell(number), edges, layers, self.epsilon)
             generators = self.heights(np.array(cone.generators, dtype=object))
             cell = masses, edges, np.array(cone.strict), cone.volume
             self.cones.append((*cell, np.ascontiguousarray(generators.T)))
@@ -150,16 +153,10 @@ class _Blocks:
                 around,
                 self.epsilon,
                 self.gamma,
+                self.grain,
                 table,
             )
         return table
-
-
-def _cell(cone: Cone) -> tuple[IntArray, IntArray, int, FloatArray]:
-    diagonal = [row[i] for i, row in enumerate(hermite(cone.generators))]
-    inverse = [[a % cone.volume for a in row] for row in cone.adjugate]
-    whole = np.array(diagonal, dtype=np.int64), np.array(inverse, dtype=np.int64)
-    return (*whole, cone.volume, np.array(cone.strict))
 
 
 def _edges(volume: int, bins: int, epsilon: float) -> IntArray:

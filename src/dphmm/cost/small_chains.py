@@ -19,7 +19,6 @@ from dphmm._types import FloatArray, IntArray, ObjectArray
 from dphmm.cost.charges import Charge
 from dphmm.cost.moments import Moments
 from dphmm.geometry.lattice import exact_product
-from dphmm.noise.mechanism import Mechanism
 
 __all__ = ["small_losses"]
 
@@ -118,13 +117,11 @@ def _likelihoods(charge: Charge, states: IntArray) -> FloatArray | None:
         return None
     away = np.array(list(product(*(range(-x, x + 1) for x in extent))), dtype=object)
     answers = charge.query.points[states[0]] + exact_product(away, hull.basis)
-    mechanism = Mechanism(charge.query, hull, charge.epsilon, charge.gamma)
-    if mechanism.gamma is None:
-        apart = answers[:, None, :] - charge.query.points[states][None, :, :]
-        norms = hull.lattice_norms(apart.reshape(-1, hull.dimension))
-        logs = -float(charge.epsilon) * norms.reshape(len(answers), len(states))
-    else:
-        logs = np.array([mechanism.lattice_log_likelihood(z)[states] for z in answers])
+    apart = answers[:, None, :] - charge.query.points[states][None, :, :]
+    vectors = apart.reshape(-1, hull.dimension)
+    gamma = charge.gamma
+    norms = hull.lattice_norms(vectors) if gamma is None else hull.lattice_layers(vectors, gamma)
+    logs = -float(charge.epsilon) * norms.reshape(len(answers), len(states))
     return _extreme(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 

@@ -134,6 +134,7 @@ def tell(
     places: Whereabouts,
     *,
     adaptive: bool,
+    fixed: bool,
 ) -> Tells:
     """What a history tells, as far as that is cheap to know.
 
@@ -146,10 +147,12 @@ def tell(
         posterior: The same, given all of them.
         places: How near somebody comes.
         adaptive: Whether bodies depended on answers, so that only sums are known.
+        fixed: Whether times and prices may have been fixed beforehand; no schedule that looks at
+            what is believed fixes them.
     """
     linked = sum((price for _, price in answers), Fraction(0))
     chance, leakage = None, None
-    if not adaptive and len(answers) >= OFTEN:
+    if fixed and not adaptive and len(answers) >= OFTEN:
         law = linked_loss(answers)
         chance = None if law is None else law.epsilon(DELTA)
     if not adaptive and len(history) * max(int(m.sum()) for m in history.possible) ** 2 <= CHEAP:

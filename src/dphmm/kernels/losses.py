@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.kernels.gauge import layer
 
 SLACK = 1e-14
 """More than the rounding of a norm, as a part of what it is made of."""
@@ -22,9 +23,9 @@ def cell_masses(
     inverse: IntArray,
     volume: int,
     strict: Mask,
+    free: int,
     edges: IntArray,
     layers: int,
-    free: int,
     epsilon: float,
 ) -> FloatArray:
     """The weights of a cell's points, by block of coordinates and by norm within the block.
@@ -53,7 +54,7 @@ def cell_masses(
             place = place * bins + block
         level = total / volume
         if free >= 0:
-            level = max(np.ceil((total - free) / volume), 0.0)
+            level = np.float64(layer(total, np.int64(free), np.int64(volume)))
         masses[place, (total - low) * layers // wide] += np.exp(-epsilon * level)
         axis = 0
         while axis < rank:
@@ -78,6 +79,7 @@ def tabulate(
     extra: float,
     epsilon: float,
     gamma: float,
+    grain: float,
     table: FloatArray,
 ) -> None:
     """Add one cone's blocks to a table of losses from -epsilon to epsilon, pessimistically.
@@ -85,7 +87,8 @@ def tabulate(
     `masses`, `edges`, `strict` and `volume` are those of the cell. `generators` and `shift` hold
     the facets' heights, over their offsets, at the generators and at the difference; `starts`
     the first multiple of each range of multiples and `weights` the ranges' weights. `extra` is
-    added to every norm, and `gamma` is that of a staircase, or negative.
+    added to every norm. `gamma` is that of a staircase, or negative, and norms less gamma are
+    multiples of `grain`, so that a float within half a grain of a whole number is that number.
     """
     facets, rank = generators.shape
     bins, ranges, layers = len(edges) - 1, len(starts), masses.shape[1]
@@ -122,12 +125,14 @@ def tabulate(
             if gamma < 0:
                 _add(table, half, apart, masses[block, 0] * weight, epsilon)
                 continue
-            for layer in range(layers):
-                least = here + -(-layer * wide // layers) / volume - SLACK * (1 + here)
-                most = here + (-(-(layer + 1) * wide // layers) - 1) / volume
+            for part in range(layers):
+                least = here + -(-part * wide // layers) / volume - SLACK * (1 + here)
+                most = here + (-(-(part + 1) * wide // layers) - 1) / volume
                 most += apart + SLACK * (1 + here)
+                if grain > 1e6 * SLACK * (1 + here) and extra == 0:
+                    most -= grain / 2
                 told = max(np.ceil(most - gamma), 0.0) - max(np.ceil(least - gamma), 0.0)
-                table[half + half * int(min(told, 1.0))] += masses[block, layer] * weight
+                table[half + half * int(min(told, 1.0))] += masses[block, part] * weight
 
 
 @njit(cache=True)

@@ -50,6 +50,15 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         zone=around.zone,
     )
     answers = [(one.step, one.epsilon) for one in said]
-    policy, adaptive = stream.plan.policy, statement.adaptive
-    tells = tell(history, start, answers, policy, unseen, seen, near, adaptive=adaptive)
+    tells = tell(
+        history,
+        start,
+        answers,
+        stream.plan.policy,
+        unseen,
+        seen,
+        near,
+        adaptive=statement.adaptive,
+        fixed=stream.schedule is None or stream.schedule.error is None,
+    )
     return replace(statement, tells=tells)

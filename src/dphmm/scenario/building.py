@@ -116,9 +116,10 @@ def build_start(start: str | Mapping[str, float], states: States, model: Chain) 
 def build_surroundings(scenario: Scenario) -> Surroundings:
     """Where states are, and the hours of slots: what statements tell in metres and nights."""
     clock, columns = scenario.settings.clock, scenario.states.place_columns
+    on_earth = "m" if scenario.states.plane is not None else ""
     return Surroundings(
         scenario.states.values(columns) if columns else None,
-        unit_of(scenario),
+        unit_of(scenario) if scenario.columns == columns else on_earth,
         clock.hour_of if clock.has_dates else None,
         "" if clock.zone else "UTC",
     )
