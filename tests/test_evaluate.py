@@ -40,7 +40,6 @@ from dphmm.evaluate import (
     ratios,
     run,
     second_order,
-    spatial_median,
     tasks_of,
 )
 from dphmm.evaluate.experiments import MEASURES, measured
@@ -50,9 +49,6 @@ from dphmm.tables.datasets import Trip
 from dphmm.tables.geo import Grid
 
 EXACT = 1e-12
-MEDIAN = 1e-3
-"""Weiszfeld's steps become short before they end."""
-
 GRID = Grid.rectangle(5, 5, 0.5)
 
 
@@ -172,19 +168,6 @@ def test_a_moving_average_stays_between_the_extremes(values: list[float], half: 
 def test_a_moving_average_of_an_even_width_is_refused() -> None:
     with pytest.raises(ArgumentError, match=r"width must be an odd number of steps, got 4"):
         moving_average([1, 2], 4)
-
-
-@given(st.integers(0, 2**32 - 1))
-def test_the_spatial_median_is_no_worse_than_the_mean_or_any_state(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    places = rng.normal(size=(rng.integers(1, 12), 2))
-    chances = rng.dirichlet(np.full(len(places), 0.5))
-
-    def cost(point: np.ndarray) -> float:
-        return float(chances @ distances(places, point))
-
-    best = min([cost(chances @ places), *(cost(place) for place in places)])
-    assert cost(spatial_median(places, chances)) <= best + MEDIAN
 
 
 @given(st.lists(st.integers(0, 24), min_size=3, max_size=40), st.integers(1, 5))

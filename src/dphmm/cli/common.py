@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
+from dphmm.chain.estimates import ESTIMATES, Estimate
 from dphmm.errors import DataError, require
 from dphmm.noise.randomness import KeyedRandomness, Randomness
+from dphmm.scenario import Scenario
 from dphmm.tables.keys import read_key
 
 __all__ = [
@@ -20,8 +22,10 @@ __all__ = [
     "column_option",
     "columns_from",
     "engine_option",
+    "estimate_option",
     "json_option",
     "keyed",
+    "load_with",
     "print_json",
     "progress",
     "read_key",
@@ -40,6 +44,18 @@ column_option: Decorator = click.option(
     metavar="OURS=THEIRS",
     help="What a column is called, such as person=rider; may be repeated.",
 )
+
+estimate_option: Decorator = click.option(
+    "--estimate",
+    type=click.Choice(ESTIMATES),
+    help="What stands for a belief; by default what the scenario says.",
+)
+
+
+def load_with(path: str, estimate: Estimate | None) -> Scenario:
+    """The scenario of a file, with another estimate if one is asked for."""
+    scenario = Scenario.load(path)
+    return scenario if estimate is None else scenario.replace(estimate=estimate)
 
 
 def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,13 +14,16 @@ from typing import Any, BinaryIO
 import click
 
 from dphmm.books import Journal, Store
+from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import (
     check_apart,
     column_option,
     columns_from,
     engine_option,
+    estimate_option,
     json_option,
     keyed,
+    load_with,
     print_json,
     progress,
     progress_bar,
@@ -58,6 +61,7 @@ TOGETHER = 4096
 @click.option("--person", help="Whose rows they are, if no column says so.")
 @click.option("--raw-times", is_flag=True, help="Write each row's own time, not its step's.")
 @click.option("--continue", "previous", metavar="FOLDER", help="Spark: the run to go on from.")
+@estimate_option
 @column_option
 @engine_option
 @json_option
@@ -72,6 +76,7 @@ def command(
     person: str | None,
     raw_times: bool,
     previous: str | None,
+    estimate: Estimate | None,
     column_names: tuple[str, ...],
     engine: str,
     master: str | None,
@@ -95,6 +100,7 @@ def command(
       dphmm release town.toml trips.csv --store streams.db
       dphmm release town.toml trips.parquet -o monday --key-file key --engine spark
     """
+    scenario = load_with(scenario_file, estimate)
     if engine == "spark":
         if output is None or key_file is None or trips == "-" or ledger or store or raw_times:
             raise click.UsageError(
@@ -103,13 +109,12 @@ def command(
             )
         options: dict[str, Any] = {"key_file": key_file, "previous": previous, "person": person}
         options |= {"columns": columns_from(column_names), "client": client}
-        return _on_spark(master, Scenario.load(scenario_file), trips, output, as_json, options)
+        return _on_spark(master, scenario, trips, output, as_json, options)
     if previous is not None or master is not None:
         raise click.UsageError("--continue and --master must go with --engine spark")
     if store is not None and ledger is not None:
         raise click.UsageError("--store must not go with --ledger: a store has its own")
     randomness = keyed(key_file)
-    scenario = Scenario.load(scenario_file)
     columns = columns_from(column_names)
     is_file = trips != "-" and Path(trips).is_file()
     if trips != "-" and not Path(trips).exists():

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from dphmm.cli.common import json_option, print_json, progress
+from dphmm.chain.estimates import Estimate
+from dphmm.cli.common import estimate_option, json_option, load_with, print_json, progress
 from dphmm.errors import DataError
 from dphmm.geometry.exact import as_text
 from dphmm.report import TrackFacts, private_errors, read_truth, scenario_page
 from dphmm.scenario.released import read_releases
-from dphmm.scenario.scenario import Scenario
 from dphmm.tables.files import write_whole
 
 __all__ = ["command"]
@@ -29,6 +29,7 @@ __all__ = ["command"]
     metavar="TRIPS",
     help="The true trips. Adds a section for their owner that must not be published.",
 )
+@estimate_option
 @json_option
 def command(
     scenario_file: str,
@@ -37,6 +38,7 @@ def command(
     person: str | None,
     unit: str,
     private_truth: str | None,
+    estimate: Estimate | None,
     as_json: bool,
 ) -> int:
     r"""Write one HTML page about RELEASES, the output of `dphmm release`.
@@ -52,7 +54,7 @@ def command(
     read = [scenario_file, releases, *([private_truth] if private_truth else [])]
     if any(Path(output).resolve() == Path(name).resolve() for name in read):
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
-    scenario = Scenario.load(scenario_file)
+    scenario = load_with(scenario_file, estimate)
     tracks = read_releases(releases, scenario, partial(progress, what="reading"))
     people = [TrackFacts(track) for track in tracks]
     names = [track.person for track in tracks]

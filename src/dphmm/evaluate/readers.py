@@ -18,7 +18,7 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.evaluate.metrics import spatial_median, visits
+from dphmm.evaluate.metrics import visits
 from dphmm.evaluate.workloads import counted
 from dphmm.tables.geo import Grid
 
@@ -63,13 +63,13 @@ class Reader:
             ("smoothed", self.chain.smooth(rows, start=self.start)),
         ):
             merged = [self._merged(belief, len(values)) for belief in beliefs]
-            estimates[name] = np.array([row @ values for row in merged])
-            estimates[f"{name}_median"] = np.array([spatial_median(values, row) for row in merged])
+            estimates[name] = np.array([belief.mean(values) for belief in merged])
+            estimates[f"{name}_median"] = np.array([belief.median(values) for belief in merged])
         return estimates
 
-    def _merged(self, belief: Belief, n_states: int) -> FloatArray:
+    def _merged(self, belief: Belief, n_states: int) -> Belief:
         merged = np.bincount(self.current, belief.probabilities, n_states)
-        return np.asarray(merged, dtype=np.float64)
+        return Belief.from_probabilities(merged)
 
 
 def first_order(sequences: list[IntArray], grid: Grid, *, weight: float) -> Reader:

@@ -8,23 +8,53 @@ as the twin that tests compare with, they are `Belief.predict` and `Belief.condi
 from __future__ import annotations
 
 import threading
+from fractions import Fraction
 
 import numpy as np
 
 from dphmm import kernels
 from dphmm._types import FloatArray, ObjectArray
 from dphmm.chain.belief import Belief, Predicted
+from dphmm.chain.estimates import Estimate, estimate_of
 from dphmm.chain.stochastic import SAFE_PROBABILITY
+from dphmm.geometry.exact import Exact
 from dphmm.geometry.lattice import largest
 from dphmm.noise.mechanism import Mechanism
+from dphmm.policy.plan import Protected
+from dphmm.release.said import log_likelihood
 
-__all__ = ["conditioned", "conditioned_plainly"]
+__all__ = ["believe", "conditioned", "conditioned_plainly"]
+
+
+def believe(
+    prior: Belief,
+    step: Protected,
+    price: Fraction,
+    lattice: ObjectArray,
+    delta: Exact = 0,
+    estimate: Estimate = "mean",
+) -> tuple[Belief, FloatArray]:
+    """The belief after an answer of a step, and the value that stands for it."""
+    values = step.query.values
+    if step.is_lone:
+        return prior, estimate_of(prior, values, estimate)
+    if delta:
+        posterior = prior.condition(log_likelihood(step, price, lattice, delta))
+        return posterior, estimate_of(posterior, values, estimate)
+    return conditioned(prior, step.mechanism(price), lattice, estimate)
 
 
 def conditioned(
+    prior: Belief, mechanism: Mechanism, lattice: ObjectArray, estimate: Estimate = "mean"
+) -> tuple[Belief, FloatArray]:
+    """The belief after an answer, and the value that stands for it, in the units of the query."""
+    posterior, mean = _with_mean(prior, mechanism, lattice)
+    return posterior, mean if estimate == "mean" else posterior.median(mechanism.query.values)
+
+
+def _with_mean(
     prior: Belief, mechanism: Mechanism, lattice: ObjectArray
 ) -> tuple[Belief, FloatArray]:
-    """The belief after an answer, and its mean in the units of the query."""
     if not isinstance(prior, Predicted) or largest(lattice) > mechanism.furthest:
         return conditioned_plainly(prior, mechanism, lattice)
     if prior.source.is_plain:

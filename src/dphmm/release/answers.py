@@ -1,8 +1,9 @@
-"""Answers in columns, a row each: how many of them travel from the engine to a book."""
+"""Answers in columns, a row each: how many of them travel from a batch, and to a book."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,49 @@ from dphmm.geometry.query import Query
 from dphmm.release.moment import Line
 from dphmm.release.said import Record, Release
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "BatchRelease", "Charge"]
+
+
+@dataclass(frozen=True, eq=False)
+class Charge:
+    """What some people's ledgers got at one step.
+
+    Args:
+        people: Their numbers.
+        epsilon: The price.
+        constrained: The same for the worst pair of possible states (Theorem 6.3).
+        statement: What their answers do and do not hide, in a sentence.
+    """
+
+    people: IntArray
+    epsilon: Fraction
+    constrained: Fraction | float
+    statement: str
+
+
+@dataclass(frozen=True, eq=False)
+class BatchRelease:
+    """What was said to some people at one step; every field may be shown to anybody.
+
+    Args:
+        people: The numbers of the people who were answered.
+        times: The slot of the clock that each answer is about.
+        answer: The noisy answers, in the units of the query, a row each.
+        lattice: The same on the integer lattice: what the guarantee is about.
+        estimate: The mean or the median of each posterior.
+        epsilon: The price of each.
+        private: False when an experiment's generator drew the noise.
+        charges: What it cost whom.
+    """
+
+    people: IntArray
+    times: IntArray
+    answer: FloatArray
+    lattice: ObjectArray
+    estimate: FloatArray
+    epsilon: Fraction
+    private: bool
+    charges: tuple[Charge, ...] = ()
 
 
 class Answers:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
+from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.estimates import Estimate, check_estimate
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import release_statement
@@ -26,6 +26,7 @@ from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.plan import Plan, Protected
+from dphmm.release.answers import BatchRelease, Charge
 from dphmm.release.belief_table import SILENT, BeliefTable, read_beliefs, read_times
 from dphmm.release.moment import (
     Line,
@@ -38,48 +39,6 @@ from dphmm.release.moment import (
 from dphmm.release.standing import Standing
 
 __all__ = ["Batch", "BatchRelease"]
-
-
-@dataclass(frozen=True, eq=False)
-class Charge:
-    """What some people's ledgers got at one step.
-
-    Args:
-        people: Their numbers.
-        epsilon: The price.
-        constrained: The same for the worst pair of possible states (Theorem 6.3).
-        statement: What their answers do and do not hide, in a sentence.
-    """
-
-    people: IntArray
-    epsilon: Fraction
-    constrained: Fraction | float
-    statement: str
-
-
-@dataclass(frozen=True, eq=False)
-class BatchRelease:
-    """What was said to some people at one step; every field may be shown to anybody.
-
-    Args:
-        people: The numbers of the people who were answered.
-        times: The slot of the clock that each answer is about.
-        answer: The noisy answers, in the units of the query, a row each.
-        lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
-        epsilon: The price of each.
-        private: False when an experiment's generator drew the noise.
-        charges: What it cost whom.
-    """
-
-    people: IntArray
-    times: IntArray
-    answer: FloatArray
-    lattice: ObjectArray
-    estimate: FloatArray
-    epsilon: Fraction
-    private: bool
-    charges: tuple[Charge, ...] = ()
 
 
 class Batch:
@@ -98,6 +57,7 @@ class Batch:
         randomness: See `Stream`.
         law: See `Stream`.
         threads: How many threads to use; by default one for each core.
+        estimate: See `Stream`.
 
     >>> from dphmm import MarkovModel, PolicyGraph, Query
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
@@ -123,6 +83,7 @@ class Batch:
         randomness: Randomness | None = None,
         law: bytes | None = None,
         threads: int | None = None,
+        estimate: Estimate = "mean",
     ) -> None:
         check_parts(model, plan, randomness, time)
         if plan.delta:
@@ -149,7 +110,9 @@ class Batch:
         self._steps = 0
         self._clock = ""
         beliefs = read_beliefs(start, len(people), model.n_states)
-        self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
+        self.estimate = check_estimate(estimate)
+        threads = threads or os.cpu_count() or 1
+        self._table = BeliefTable(beliefs, plan.query, threads, self.estimate)
         self._laws, self._law_of = self._find_laws(law, beliefs)
 
     @classmethod

@@ -17,6 +17,7 @@ import numpy as np
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
+from dphmm.chain.estimates import Estimate, estimate_of
 from dphmm.chain.markov import MarkovModel
 from dphmm.chain.stochastic import SAFE_PROBABILITY
 from dphmm.errors import ArgumentError
@@ -42,9 +43,13 @@ class BeliefTable:
         beliefs: One for each person; the same object may stand for many.
         query: What their answers are about.
         threads: How many threads move them.
+        estimate: What stands for a belief.
     """
 
-    def __init__(self, beliefs: Sequence[Belief], query: Query, threads: int) -> None:
+    def __init__(
+        self, beliefs: Sequence[Belief], query: Query, threads: int, estimate: Estimate = "mean"
+    ) -> None:
+        self._estimate = estimate
         self._query = query
         self._threads = threads
         self._people = len(beliefs)
@@ -108,12 +113,12 @@ class BeliefTable:
         noise_of: IntArray,
         lattice: ObjectArray,
     ) -> FloatArray:
-        """Move every belief after its set, and condition it on the answer; gives the means."""
-        means = np.zeros((self._people, self._query.dimension))
+        """Move every belief after its set, and condition it on the answer; gives the estimates."""
+        estimates = np.zeros((self._people, self._query.dimension))
         plainly = self._needs_care(model, noises, noise_of, lattice)
 
         def move_block(block: int) -> list[int]:
-            return self._move_block(block, model, noises, noise_of, lattice, plainly, means)
+            return self._move_block(block, model, noises, noise_of, lattice, plainly, estimates)
 
         blocks = range(len(self._blocks))
         if self._threads == 1:
@@ -124,12 +129,14 @@ class BeliefTable:
         for person in chain(np.flatnonzero(plainly).tolist(), *left):
             prior = self._before(person).predict(model)
             if noise_of[person] == SILENT:
-                posterior, means[person] = prior, prior.mean(self._query.values)
+                posterior = prior
+                estimates[person] = estimate_of(prior, self._query.values, self._estimate)
             else:
-                answer = lattice_vector(lattice[person])
-                posterior, means[person] = conditioned(prior, noises[noise_of[person]], answer)
+                answer, noise = lattice_vector(lattice[person]), noises[noise_of[person]]
+                found = conditioned(prior, noise, answer, self._estimate)
+                posterior, estimates[person] = found
             self._keep(person, posterior)
-        return means
+        return estimates
 
     def _needs_care(
         self,
@@ -157,7 +164,7 @@ class BeliefTable:
         noise_of: IntArray,
         lattice: ObjectArray,
         plainly: Mask,
-        means: FloatArray,
+        estimates: FloatArray,
     ) -> list[int]:
         """Move the people of one block; gives those whose belief left the plain range."""
         before = self._blocks[block]
@@ -171,7 +178,10 @@ class BeliefTable:
             after, least, mean = _moved(model, before, noise, lattice[people], self._query.values)
             safe = columns[least[columns] >= SAFE_PROBABILITY]
             left += people[np.setdiff1d(columns, safe)].tolist()
-            means[people[safe]] = mean[:, safe].T
+            if self._estimate == "median":
+                places = np.arange(len(after))
+                kernels.estimate.medians(after, places, self._query.values, safe, mean)
+            estimates[people[safe]] = mean[:, safe].T
             if len(safe) == len(people):
                 moved = after
             else:

@@ -32,7 +32,8 @@ class Release:
         time: The slot of the clock that it is about.
         answer: The noisy answer, in the units of the query.
         lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of the posterior, computed from public knowledge: usually much closer.
+        estimate: The mean or the median of the posterior, computed from public knowledge: usually
+            much closer.
         epsilon: The price.
         statement: What this release does and does not hide, in a sentence.
         private: False when an experiment's generator drew the noise.
@@ -77,7 +78,7 @@ class Record:
         epsilon: The price.
         constrained: The same for the worst pair of possible states.
         lattice: The answer on the query's lattice.
-        estimate: The mean of the posterior, in the units of the query.
+        estimate: The mean or the median of the posterior, as it was when the answer left.
         statement: What it does and does not hide.
         private: False when an experiment's generator drew the noise.
         spacing: The step of the lattice, in the units of the query.

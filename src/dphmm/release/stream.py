@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
+from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import PrivacyStatement, release_statement
@@ -27,7 +28,7 @@ from dphmm.noise.mechanism import lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
-from dphmm.release.advance import conditioned
+from dphmm.release.advance import believe
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes
 from dphmm.release.said import Release, Said, log_likelihood, state_costs
 from dphmm.release.standing import Standing
@@ -57,6 +58,7 @@ class Stream:
             answers that can be repeated, `SeededRandomness(rng)` for experiments.
         law: The fingerprint of everything public that shapes answers, if it is more than
             model, plan and start.
+        estimate: What stands for the belief: its "mean", or its geometric "median".
 
     >>> from dphmm import MarkovModel, PolicyGraph, Query
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
@@ -79,6 +81,7 @@ class Stream:
         ledger: Ledger | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
+        estimate: Estimate = "mean",
     ) -> None:
         check_parts(model, plan, randomness, time)
         if not isinstance(person, str):
@@ -90,6 +93,7 @@ class Stream:
         self.model = model
         self.plan = plan
         self.query = plan.query
+        self.estimate = check_estimate(estimate)
         self.epsilon = as_epsilon(epsilon)
         self.person = person
         self.client = check_client(client)
@@ -269,7 +273,8 @@ class Stream:
 
     def smoothed(self) -> FloatArray:
         """The estimate at every step of `observations`, given everything said until now."""
-        return np.array([belief.mean(self.query.values) for belief in self.smooth()])
+        values = self.query.values
+        return np.array([estimate_of(belief, values, self.estimate) for belief in self.smooth()])
 
     def smooth(self) -> list[Belief]:
         """The belief at every step of `observations`, given everything said until now."""
@@ -336,7 +341,7 @@ class Stream:
         entry: Entry | None,
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
-        posterior, estimate = self._conditioned(prior, step, price, lattice)
+        posterior, estimate = believe(prior, step, price, lattice, self.plan.delta, self.estimate)
         now = (*(self._answered if time == self.time else ()), step.query.name)
         release = Release(
             time=time,
@@ -358,16 +363,6 @@ class Stream:
         self._answered = now
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
         return release
-
-    def _conditioned(
-        self, prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray
-    ) -> tuple[Belief, FloatArray]:
-        if step.is_lone:
-            return prior, prior.mean(step.query.values)
-        if not self.plan.delta:
-            return conditioned(prior, step.mechanism(price), lattice)
-        posterior = prior.condition(log_likelihood(step, price, lattice, self.plan.delta))
-        return posterior, posterior.mean(step.query.values)
 
     def _plan_also(self, query: Query) -> Plan:
         """The plan of a further query at this step, bound by what protects the step so far."""

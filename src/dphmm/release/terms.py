@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from dphmm.chain.belief import Belief
+from dphmm.chain.estimates import Estimate
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
 from dphmm.noise.randomness import Randomness
@@ -32,6 +33,7 @@ class Terms:
         origin: The slot at which the start is known; None for the slot before the first row.
         clock: How time is cut into steps, as a text for the law.
         threads: How many threads move a batch; by default one for each core.
+        estimate: What stands for a belief; it shapes no answer, so it is no part of the law.
     """
 
     model: Chain
@@ -42,6 +44,7 @@ class Terms:
     origin: int | None = None
     clock: str = ""
     threads: int | None = None
+    estimate: Estimate = "mean"
 
     @property
     def query(self) -> str:
@@ -76,6 +79,7 @@ class Terms:
             ledger=ledger,
             randomness=randomness,
             law=self.law,
+            estimate=self.estimate,
         )
 
     def batch(self, standings: list[Standing], *, randomness: Randomness | None = None) -> Batch:
@@ -88,4 +92,5 @@ class Terms:
             randomness=randomness,
             law=self.law,
             threads=self.threads,
+            estimate=self.estimate,
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
+from dphmm.chain.estimates import estimate_of
 from dphmm.cost import PrivacyStatement
 from dphmm.scenario.released import Track
 
@@ -40,8 +41,9 @@ class TrackFacts:
     @cached_property
     def smoothed(self) -> FloatArray:
         """The estimate at each release, from everything said."""
-        values = self.track.stream.query.values
-        return np.array([self._seen[step].mean(values) for step in self._steps])
+        stream = self.track.stream
+        seen = [self._seen[step] for step in self._steps]
+        return np.array([estimate_of(one, stream.query.values, stream.estimate) for one in seen])
 
     @cached_property
     def expected_errors(self) -> FloatArray:

@@ -175,6 +175,7 @@ def begin_stream(
         ledger=Ledger(settings.limit) if ledger is None else ledger,
         randomness=randomness,
         law=scenario.terms.law,
+        estimate=settings.estimate,
     )
     stream._locate = scenario.state_of
     return stream
@@ -222,6 +223,7 @@ def open_stream(
         start=terms.start,
         randomness=randomness,
         law=terms.law,
+        estimate=terms.estimate,
     )
     assert isinstance(stream, _BookStream)
     for record in said:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.chain.belief import Belief
+from dphmm.chain.estimates import Estimate
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
 from dphmm.errors import ArgumentError, ScenarioError
@@ -39,6 +40,7 @@ __all__ = ["Scenario"]
 
 GIVEN = "given, treated as public"
 EDGES = "edges.csv"
+PLANNED = ("mechanism", "shape", "repair", "full_rank", "delta")
 
 
 class Scenario:
@@ -64,6 +66,7 @@ class Scenario:
         full_rank: See `Plan`.
         delta: See `Plan`.
         clock: How times are cut into steps.
+        estimate: What stands for a belief: its "mean", or its geometric "median".
         source: Where the model came from, in a sentence.
 
     >>> from dphmm import MarkovModel
@@ -95,6 +98,7 @@ class Scenario:
         full_rank: bool = True,
         delta: Exact = 0,
         clock: Clock | None = None,
+        estimate: Estimate = "mean",
         source: str = GIVEN,
     ) -> None:
         spacing: Exact = 1 if step is None else step
@@ -126,6 +130,7 @@ class Scenario:
             full_rank=full_rank,
             delta=exact(delta, "delta"),
             clock=clock or Clock(),
+            estimate=estimate,
         )
         self._build(settings, states, model, source, (), graph)
 
@@ -265,16 +270,8 @@ class Scenario:
     @cached_property
     def plan(self) -> Plan:
         """What protects each possible set; shared by every stream of the scenario."""
-        settings: Any = self.settings
-        return Plan(
-            self.policy,
-            self.query,
-            mechanism=settings.mechanism,
-            shape=settings.shape,
-            repair=settings.repair,
-            full_rank=settings.full_rank,
-            delta=settings.delta,
-        )
+        chosen = {name: getattr(self.settings, name) for name in PLANNED}
+        return Plan(self.policy, self.query, **chosen)
 
     @cached_property
     def start(self) -> Belief:
@@ -303,6 +300,7 @@ class Scenario:
             limit=settings.limit,
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            estimate=settings.estimate,
         )
 
     @property

@@ -11,10 +11,11 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import tomlkit
 
+from dphmm.chain.estimates import ESTIMATES, Estimate, check_estimate
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError
 from dphmm.geometry.exact import as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
@@ -75,10 +76,13 @@ class Settings:
     full_rank: bool = True
     delta: Fraction = Fraction(0)
     clock: Clock = field(default_factory=Clock)
+    estimate: Estimate = "mean"
+    """What stands for a belief; estimates follow from answers, so this shapes none of them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
+        check_estimate(self.estimate)
         if self.limit is not None:
             object.__setattr__(self, "limit", as_epsilon(self.limit, "limit"))
         delta = exact(self.delta, "delta")
@@ -109,6 +113,8 @@ class Settings:
             file["start"] = self.start
         file |= {"mechanism": self.mechanism, "shape": self.shape, "repair": self.repair or "none"}
         file |= {"full_rank": self.full_rank, "delta": as_text(self.delta)}
+        if self.estimate != "mean":
+            file["estimate"] = self.estimate
         query: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
         if self.query != QUERY_NAME:
             query["name"] = self.query
@@ -127,7 +133,7 @@ class Settings:
 _KEYS = {
     "": (
         *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape"),
-        *("repair", "full_rank", "delta", "query", "policy", "time"),
+        *("repair", "full_rank", "delta", "estimate", "query", "policy", "time"),
     ),
     "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
@@ -172,6 +178,7 @@ class _Reader:
             full_rank=self._get("", "full_rank", bool, True),
             delta=self._number("", "delta", _delta, Fraction(0)),
             clock=self._clock(self._section("time")),
+            estimate=cast("Estimate", self._choice("estimate", ESTIMATES, "mean")),
         )
 
     def _clock(self, section: dict[str, Any]) -> Clock:

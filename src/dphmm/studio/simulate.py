@@ -76,6 +76,7 @@ def _with(scenario: Scenario, run: Run, start: str | dict[str, float]) -> Scenar
         step=scenario.settings.step,
         mechanism=run.mechanism,
         repair=None if run.repair == "none" else run.repair,
+        estimate=scenario.settings.estimate,
     )
 
 
