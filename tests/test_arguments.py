@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from dphmm.chain.belief import Belief
-from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.every import EveryModel
 from dphmm.chain.markov import MarkovModel
+from dphmm.chain.memory import MemoryModel
+from dphmm.chain.pairs import SecondOrderModel
 from dphmm.cost import (
     Charge,
     History,
@@ -133,11 +136,20 @@ GOOD = {
     SecondOrderModel: {
         "transition": PAIRS.transition,
         "pairs": PAIRS.pairs,
-        "n_base_states": 2,
+        "n_places": 2,
     },
+    MemoryModel: {
+        "transition": PAIRS.transition,
+        "current": PAIRS.current,
+        "fresh": PAIRS.memory.fresh,
+        **{"anywhere": 0.1, "density": [0.5, 0.5]},
+    },
+    PAIRS.filter: {"observations": np.zeros((2, 2)), "start": 0, "time": 0},
+    PAIRS.place_belief: {"belief": Belief.uniform(4)},
+    MODEL.every: {"steps": 2},
+    EveryModel: {"base": PAIRS, "steps": 2},
     SecondOrderModel.fit: {"sequences": [[0, 1, 0]], "n_states": 2, "smoothing": 0.5, **TERM},
     PAIRS.encode: {"sequence": [0, 1, 0]},
-    PAIRS.current_belief: {"belief": Belief.uniform(3)},
     body_for: {"mechanism": "knorm", "shape": "hull"},
     Mechanism: {"query": QUERY, "body": HULL, "epsilon": 1},
     NOISE.sample_lattice: {"state": 0, "randomness": None, "context": (), "possible": [0, 1]},

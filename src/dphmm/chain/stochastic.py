@@ -100,6 +100,11 @@ def row_of_entry(matrix: sparse.csr_array) -> IntArray:
     return rows
 
 
+def entries_of(matrix: sparse.csr_array) -> tuple[IntArray, IntArray]:
+    """The row and the column of every stored entry."""
+    return row_of_entry(matrix), matrix.indices.astype(np.int64)
+
+
 def row_sums(matrix: sparse.csr_array) -> FloatArray:
     """The sum of every row."""
     with np.errstate(over="ignore"):
@@ -159,10 +164,12 @@ def check_sequences(
     return checked
 
 
-def count_moves(sources: IntArray, targets: IntArray, n_states: int) -> sparse.csr_array:
-    """How often each source went to each target."""
-    ones = np.ones(sources.size)
-    counts = sparse.coo_array((ones, (sources, targets)), shape=(n_states, n_states))
+def count_moves(
+    sources: IntArray, targets: IntArray, n_states: int, times: FloatArray | None = None
+) -> sparse.csr_array:
+    """How often each source went to each target; `times` says how often each row counts."""
+    given = np.ones(sources.size) if times is None else times
+    counts = sparse.coo_array((given, (sources, targets)), shape=(n_states, n_states))
     return sparse.csr_array(counts)
 
 

@@ -16,6 +16,7 @@ from dphmm import kernels
 from dphmm._types import FloatArray, ObjectArray
 from dphmm.chain.belief import Belief, Predicted
 from dphmm.chain.estimates import Estimate, estimate_of
+from dphmm.chain.memory import Memory
 from dphmm.chain.stochastic import SAFE_PROBABILITY
 from dphmm.geometry.exact import Exact
 from dphmm.geometry.lattice import largest
@@ -33,50 +34,71 @@ def believe(
     lattice: ObjectArray,
     delta: Exact = 0,
     estimate: Estimate = "mean",
+    memory: Memory | None = None,
 ) -> tuple[Belief, FloatArray]:
     """The belief after an answer of a step, and the value that stands for it."""
-    values = step.query.values
     if step.is_lone:
-        return prior, estimate_of(prior, values, estimate)
-    if delta:
-        posterior = prior.condition(log_likelihood(step, price, lattice, delta))
-        return posterior, estimate_of(posterior, values, estimate)
-    return conditioned(prior, step.mechanism(price), lattice, estimate)
+        return prior, step.known_value
+    if not delta:
+        return conditioned(prior, step.mechanism(price), lattice, estimate, memory)
+    seen = log_likelihood(step, price, lattice, delta)
+    posterior = prior.condition(seen if memory is None else seen[memory.current])
+    places = posterior if memory is None else memory.merge(posterior)
+    return posterior, estimate_of(places, step.query.values, estimate)
 
 
 def conditioned(
-    prior: Belief, mechanism: Mechanism, lattice: ObjectArray, estimate: Estimate = "mean"
+    prior: Belief,
+    mechanism: Mechanism,
+    lattice: ObjectArray,
+    estimate: Estimate = "mean",
+    memory: Memory | None = None,
 ) -> tuple[Belief, FloatArray]:
     """The belief after an answer, and the value that stands for it, in the units of the query."""
-    posterior, mean = _with_mean(prior, mechanism, lattice)
-    return posterior, mean if estimate == "mean" else posterior.median(mechanism.query.values)
+    posterior, mean = _with_mean(prior, mechanism, lattice, memory)
+    if estimate == "mean":
+        return posterior, mean
+    values = mechanism.query.values
+    if memory is None:
+        return posterior, posterior.median(values)
+    # As a batch does, without dividing the sums of places by theirs.
+    found = np.empty((values.shape[1], 1))
+    beliefs, only = posterior.probabilities[:, np.newaxis], np.zeros(1, dtype=np.int64)
+    kernels.estimate.medians(beliefs, memory.current, values, only, found)
+    return posterior, found[:, 0]
 
 
 def _with_mean(
-    prior: Belief, mechanism: Mechanism, lattice: ObjectArray
+    prior: Belief, mechanism: Mechanism, lattice: ObjectArray, memory: Memory | None
 ) -> tuple[Belief, FloatArray]:
     if not isinstance(prior, Predicted) or largest(lattice) > mechanism.furthest:
-        return conditioned_plainly(prior, mechanism, lattice)
+        return conditioned_plainly(prior, mechanism, lattice, memory)
     if prior.source.is_plain:
         done = _in_floats(prior, mechanism, lattice)
         if done is not None:
             return done
+    if memory is not None:
+        return conditioned_plainly(prior, mechanism, lattice, memory)
     return _in_wide_numbers(prior, mechanism, lattice)
 
 
 def conditioned_plainly(
-    prior: Belief, mechanism: Mechanism, lattice: ObjectArray
+    prior: Belief, mechanism: Mechanism, lattice: ObjectArray, memory: Memory | None = None
 ) -> tuple[Belief, FloatArray]:
     """The same by the two verbs."""
-    posterior = prior.condition(mechanism.lattice_log_likelihood(lattice))
-    return posterior, posterior.mean(mechanism.query.values)
+    seen, values = mechanism.lattice_log_likelihood(lattice), mechanism.query.values
+    if memory is None:
+        posterior = prior.condition(seen)
+        return posterior, posterior.mean(values)
+    posterior = prior.condition(seen[memory.current])
+    return posterior, memory.merge(posterior).mean(values)
 
 
 def _in_floats(
     prior: Predicted, mechanism: Mechanism, lattice: ObjectArray
 ) -> tuple[Belief, FloatArray] | None:
     incoming = prior.model.incoming
-    after, logs = np.empty(prior.n_states), _scratch(prior.n_states)
+    after, logs = np.empty(prior.n_states), _scratch(mechanism.query.n_states)
     kernels.release.weigh(
         incoming.indptr,
         incoming.indices,
@@ -91,7 +113,9 @@ def _in_floats(
     )
     np.exp(logs, out=logs)
     mean = np.empty(mechanism.query.dimension)
-    least = kernels.release.settle(after, logs, prior.possible, mechanism.query.values, mean)
+    lift = prior.model.lift
+    values = lift(mechanism.query.values)
+    least = kernels.release.settle(after, lift(logs), prior.possible, values, mean)
     if not least >= SAFE_PROBABILITY:
         return None
     return Belief(prior.possible, after, None), mean

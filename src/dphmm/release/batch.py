@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
-from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.estimates import Estimate, check_estimate
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
@@ -101,7 +100,7 @@ class Batch:
         self.began = read_times(time, len(people))
         self.times = self.began.copy()
         """The slot of everybody's latest step."""
-        if isinstance(model, TimeVaryingModel) and len(people) and np.ptp(self.times):
+        if model.varies and len(people) and np.ptp(self.times):
             raise ArgumentError("time must be one for all where the model changes with time")
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
@@ -109,7 +108,7 @@ class Batch:
         self._charges: list[tuple[int, Charge]] = []
         self._steps = 0
         self._clock = ""
-        beliefs = read_beliefs(start, len(people), model.n_states)
+        beliefs = read_beliefs(start, len(people), model)
         self.estimate = check_estimate(estimate)
         threads = threads or os.cpu_count() or 1
         self._table = BeliefTable(beliefs, plan.query, threads, self.estimate)
@@ -236,11 +235,16 @@ class Batch:
         states = np.asarray(true_states)
         answered = self._answered(states, active, price)
         times = self.times + 1
-        model = self.model.at(int(times[0]) if len(times) else 0)
+        first = int(times[0]) if len(times) else 0
+        stated_zeros = self.model.has_zeros_into(first)
+        *before, model = self.model.moves_into(first)
+        for one in before:
+            self._table.skip(one)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
         charges: list[Charge] = []
+        alone: list[tuple[IntArray, Protected]] = []
         for possible, members in self._table.move_sets(model):
             step = self.plan.at(possible)
             speaking = members[answered[members]]
@@ -250,20 +254,23 @@ class Batch:
                 )
                 lattice[speaking] = step.known_answer
                 nothing = Fraction(0)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+                said_of = release_statement(step, price, stated_zeros=stated_zeros)
                 charges.append(Charge(speaking, nothing, nothing, said_of))
+                alone.append((speaking, step))
                 continue
             said = self._draw(step.mechanism(price), step, states, speaking, times)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
             if len(speaking):
                 cost = step.constrained(price)
-                said_of = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+                said_of = release_statement(step, price, stated_zeros=stated_zeros)
                 charges.append(Charge(speaking, price, cost, said_of))
             if step.mechanism(price) not in noises:
                 noises.append(step.mechanism(price))
             noise_of[speaking] = noises.index(step.mechanism(price))
         estimate = self._table.move(model, noises, noise_of, lattice)
+        for speaking, step in alone:
+            estimate[speaking] = step.known_value
         self.times = times
         self._steps += 1
         for charge in charges:
@@ -284,10 +291,8 @@ class Batch:
 
     def skip(self) -> None:
         """Move everybody one step without a word."""
-        model = self.model.at(int(self.times[0]) + 1 if len(self.times) else 0)
-        self._table.move_sets(model)
-        nothing = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
-        self._table.move(model, [], np.full(len(self.people), SILENT), nothing)
+        for model in self.model.moves_into(int(self.times[0]) + 1 if len(self.times) else 0):
+            self._table.skip(model)
         self.times = self.times + 1
         self._steps += 1
 

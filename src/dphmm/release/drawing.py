@@ -16,7 +16,6 @@ from itertools import pairwise
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.chain.chains import TimeVaryingModel
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -98,7 +97,7 @@ def _grouped(terms: Terms, works: list[Work]) -> tuple[list[Work], list[list[Wor
         return works, []
     together = [work for work in works if work.prices is None and not work.unsaid]
     alone = [work for work in works if work.prices is not None or work.unsaid]
-    period = isinstance(terms.model, TimeVaryingModel)
+    period = terms.model.varies
     room = max(FEWEST_PEOPLE, ROOM // (8 * terms.model.n_states))
     groups: list[list[Work]] = []
     for work in sorted(together, key=lambda work: (work.before.time * period, -work.steps)):

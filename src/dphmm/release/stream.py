@@ -20,7 +20,7 @@ from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger, Totals
 from dphmm.cost.statement import PrivacyStatement, release_statement
-from dphmm.errors import ArgumentError, DphmmError, expect
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -29,9 +29,11 @@ from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
 from dphmm.release.advance import believe
+from dphmm.release.lagging import Estimates
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes
 from dphmm.release.said import Release, Said, log_likelihood, state_costs
 from dphmm.release.standing import Standing
+from dphmm.release.truth import state_of
 
 __all__ = ["Stream"]
 
@@ -98,7 +100,7 @@ class Stream:
         self.person = person
         self.client = check_client(client)
         self.ledger = Ledger() if ledger is None else ledger
-        self.start = Belief.known(start, model.n_states)
+        self.start = model.known(start)
         self.began = self.time = 0 if time is None else whole(time, "time", None)
         self.prior = self.posterior = self.start
         self.said: list[Said] = []
@@ -184,7 +186,7 @@ class Stream:
     @property
     def possible(self) -> Mask:
         """The states that are possible now, given everything said: C_t."""
-        return self.posterior.possible
+        return self.model.place_mask(self.posterior.possible)
 
     @property
     def hull(self) -> SensitivityHull | None:
@@ -209,7 +211,7 @@ class Stream:
             epsilon: The price, if not the stream's own.
         """
         with self._lock:
-            prior = self.posterior.predict(self.model.at(self.time + 1))
+            prior = self.model.predict(self.posterior, self.time + 1)
             return self._release(true_state, epsilon, self.time + 1, prior, self.plan)
 
     def release_also(self, true_state: Any, query: Query, epsilon: Exact | None = None) -> Release:
@@ -246,8 +248,8 @@ class Stream:
             epsilon: The price that it had, if not the stream's own.
         """
         with self._lock:
-            prior = self.posterior.predict(self.model.at(self.time + 1))
-            step = self.plan.at(self.plan.to_protect(prior))
+            prior = self.model.predict(self.posterior, self.time + 1)
+            step = self.plan.at(self.plan.to_protect(prior, self.model.memory))
             own = epsilon is None or step.is_lone  # where only one state is possible it was 0
             price = self.epsilon if own else as_epsilon(epsilon)  # type: ignore[arg-type]
             said = lattice_vector(lattice)
@@ -267,9 +269,18 @@ class Stream:
             raise ArgumentError(f"steps must be at most {MOST_STEPS}, got {steps!r}")
         with self._lock:
             for _ in range(steps):
-                self.prior = self.posterior = self.posterior.predict(self.model.at(self.time + 1))
+                self.prior = self.posterior = self.model.predict(self.posterior, self.time + 1)
                 self.time += 1
                 self._answered = ()
+
+    def estimates(self, *, lag: int, estimate: Estimate | None = None) -> Estimates:
+        """Estimates that wait: of every step of `observations`, final `lag` steps later.
+
+        Args:
+            lag: How many later steps count; 0 for what was known at the time.
+            estimate: What stands for a belief, if not the stream's own.
+        """
+        return Estimates.follow(self, lag, estimate)
 
     def smoothed(self) -> FloatArray:
         """The estimate at every step of `observations`, given everything said until now."""
@@ -311,11 +322,11 @@ class Stream:
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, plan: Plan
     ) -> Release:
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        state = self._state(true_state)
+        state = state_of(true_state, self.query.n_states, self._locate)
         name = plan.query.name
         if self.ledger.has(time, name) or (time == self.time and name in self._answered):
             raise ArgumentError(f"query must be new at time {time}, got one already answered")
-        step = plan.at(plan.to_protect(prior))
+        step = plan.at(plan.to_protect(prior, self.model.memory))
         price = step.price(price)
         if price:
             self.ledger.check(price)
@@ -341,7 +352,9 @@ class Stream:
         entry: Entry | None,
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
-        posterior, estimate = believe(prior, step, price, lattice, self.plan.delta, self.estimate)
+        posterior, estimate = believe(
+            prior, step, price, lattice, self.plan.delta, self.estimate, self.model.memory
+        )
         now = (*(self._answered if time == self.time else ()), step.query.name)
         release = Release(
             time=time,
@@ -353,7 +366,7 @@ class Stream:
                 step,
                 price,
                 delta=self.plan.delta,
-                stated_zeros=self.model.at(time).has_stated_zeros,
+                stated_zeros=self.model.has_zeros_into(time),
             ),
             private=self._randomness.private,
         )
@@ -375,21 +388,6 @@ class Stream:
         if known is None or (known.query, known.policy.digest) != (query, policy.digest):
             known = self._also[query.name] = self.plan.replace(query=query, policy=policy)
         return known
-
-    def _state(self, true_state: Any) -> int:
-        """The number of a true state; no message says which it was."""
-        if self._locate is not None and not isinstance(true_state, (int, np.integer)):
-            try:
-                return self._locate(true_state)
-            except (DphmmError, TypeError, ValueError, IndexError, OverflowError):
-                # Whatever went wrong, its words might say where somebody is.
-                raise ArgumentError(
-                    "true_state must be a state's number, its label or its coordinates"
-                ) from None
-        whole = isinstance(true_state, (int, np.integer)) and not isinstance(true_state, bool)
-        if not whole or not 0 <= true_state < self.query.n_states:
-            raise ArgumentError(f"true_state must be one of the {self.query.n_states} states")
-        return int(true_state)
 
     def __repr__(self) -> str:
         return f"Stream(person={self.person!r}, time={self.time}, {self.ledger!r})"

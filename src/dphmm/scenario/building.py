@@ -9,6 +9,7 @@ import numpy as np
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.every import EveryModel
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.errors import ArgumentError, ScenarioError
 from dphmm.geometry.query import Query
@@ -32,7 +33,8 @@ def build_policy(
     if rules.distance is not None:
         graph = graph | PolicyGraph.within_distance(query, rules.distance)
     if rules.one_step:
-        turns = model.models if isinstance(model, TimeVaryingModel) else (model.at(1),)
+        moves = model.on_places
+        turns = moves.models if isinstance(moves, TimeVaryingModel) else (moves.at(1),)
         for one in turns:
             graph = graph | PolicyGraph.one_step(one)
     if edges:
@@ -51,26 +53,26 @@ def category_of(states: States, column: str) -> tuple[Any, ...]:
 
 
 def build_start(start: str | Mapping[str, float], states: States, model: Chain) -> Belief:
-    """What everybody knows before the first step."""
+    """What everybody knows before the first step, over the chain's states."""
     n_states = len(states)
     if isinstance(start, str):
         if start == "uniform":
-            return Belief.uniform(n_states)
+            return model.known(Belief.uniform(n_states))
         if start == "stationary":
-            if not isinstance(model, MarkovModel):
+            if not isinstance(model, (MarkovModel, EveryModel)) or model.varies:
                 raise ScenarioError(
                     "start must not be 'stationary' for a model that changes with time"
                 )
             return model.stationary()
         if start not in states.labels:
             raise ScenarioError(f"start must be a label, 'uniform' or 'stationary', got {start!r}")
-        return Belief.certain(states.state_of(start), n_states)
+        return model.known(states.state_of(start))
     probabilities = np.zeros(n_states)
     for label, value in start.items():
         if label not in states.labels:
             raise ScenarioError(f"start must name labels of the states, got {label!r}")
         probabilities[states.state_of(label)] = value
     try:
-        return Belief.from_probabilities(probabilities)
+        return model.known(Belief.from_probabilities(probabilities))
     except ArgumentError as fault:
         raise ScenarioError(f"start: {fault}") from None

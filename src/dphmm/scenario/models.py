@@ -20,8 +20,9 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.chain.pairs import SecondOrderModel
 from dphmm.errors import ArgumentError, DataError
 from dphmm.tables.files import write_whole
 

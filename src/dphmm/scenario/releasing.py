@@ -25,6 +25,7 @@ from dphmm.release.said import Record, Release
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
+from dphmm.release.truth import state_of
 from dphmm.tables.frames import like
 from dphmm.tables.trips import Row, read_trips
 
@@ -254,7 +255,7 @@ class _BookStream(Stream):
                 terms=self._terms,
                 people=[self.person],
                 times=np.array([self.time + 1]),
-                states=np.array([self._state(true_state)]),
+                states=np.array([state_of(true_state, self.query.n_states, self._locate)]),
                 prices=None if epsilon is None else [as_epsilon(epsilon)],
                 client=self.client,
             )

@@ -167,10 +167,10 @@ class Scenario:
     ) -> None:
         if not isinstance(model, Chain):
             raise ScenarioError(f"model must be a chain, got {type(model).__name__}")
-        if model.n_states != len(states):
+        if model.n_places != len(states):
             raise ScenarioError(
                 f"{settings.model}: model must have the {len(states)} states of "
-                f"{settings.states}, got {model.n_states}"
+                f"{settings.states}, got {model.n_places}"
             )
         self.settings = settings
         self.states = states

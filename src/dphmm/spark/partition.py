@@ -54,7 +54,7 @@ class Partition:
         self._client = client
         self._tables = Tables(scenario, client)
         self._book = FolderBook(used)
-        self._most = max(16, min(PEOPLE, ROOM // (8 * len(scenario.states))))
+        self._most = max(16, min(PEOPLE, ROOM // (8 * scenario.model.n_states)))
 
     def answer(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Answers and standings, in whatever order they are ready."""

@@ -95,8 +95,9 @@ def _prepare(scenario: Scenario) -> None:
     possible, first = terms.start.possible, terms.origin or 0
     met: set[bytes] = set()
     for time in range(first + 1, first + PREPARED + 1):
-        possible = terms.model.at(time).successors(possible)
+        possible = terms.model.reach(possible, time)
         if possible.tobytes() in met:
             continue
         met.add(possible.tobytes())
-        sampler_of(terms.plan.at(possible).mechanism(terms.epsilon).body, terms.epsilon)
+        places = terms.model.place_mask(possible)
+        sampler_of(terms.plan.at(places).mechanism(terms.epsilon).body, terms.epsilon)

@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from dphmm.chain.calendar import find_zone
 from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.exact import whole
-from dphmm.tables.zones import ZoneRule, find_zone
+from dphmm.tables.zones import ZoneRule
 
 __all__ = ["Clock", "Slots"]
 

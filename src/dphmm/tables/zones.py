@@ -7,23 +7,9 @@ and without zones is an error in every case.
 
 from __future__ import annotations
 
-from zoneinfo import ZoneInfo
+from dphmm.errors import DataError
 
-from dphmm.errors import ArgumentError, DataError
-
-__all__ = ["ZoneRule", "find_zone"]
-
-
-def find_zone(name: str | None, argument: str) -> ZoneInfo | None:
-    """The zone of a name; refused if the system does not know it."""
-    if name is None:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError, TypeError):
-        raise ArgumentError(
-            f"{argument} must be a name such as 'Europe/Berlin', got {name!r}"
-        ) from None
+__all__ = ["ZoneRule"]
 
 
 class ZoneRule:

@@ -8,6 +8,7 @@ from dphmm.tables.datasets.geolife import load_geolife
 from dphmm.tables.datasets.gowalla import load_gowalla
 from dphmm.tables.datasets.reading import BadRow, Loaded, LoadReport, Progress
 from dphmm.tables.datasets.tracks import Trip, cut_trips, resample, split_trips, to_states
+from dphmm.tables.datasets.twins import same_person
 from dphmm.tables.geo import Grid, LocalPlane
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "load_gowalla",
     "load_tracks",
     "resample",
+    "same_person",
     "split_trips",
     "synthetic_city",
     "to_states",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dphmm.chain.calendar import find_zone
 from dphmm.errors import ArgumentError, DataError, require
 from dphmm.tables.columns import ALIASES, match_columns
 from dphmm.tables.datasets.gpx import read_gpx
@@ -22,7 +23,6 @@ from dphmm.tables.datasets.reading import (
 )
 from dphmm.tables.datasets.streams import existing, file_source
 from dphmm.tables.datasets.times import Zones
-from dphmm.tables.zones import find_zone
 
 if TYPE_CHECKING:
     import polars as pl
