@@ -43,7 +43,7 @@ def check_anywhere(anywhere: float) -> float:
     return float(used)
 
 
-def chosen_anywhere(zeros: Zeros, anywhere: float | None) -> float:
+def chosen_anywhere(zeros: Zeros, anywhere: float | None, usual: float = ANYWHERE) -> float:
     """The probability of going anywhere of a learned model.
 
     >>> chosen_anywhere("guesses", None), chosen_anywhere("facts", None)
@@ -52,7 +52,7 @@ def chosen_anywhere(zeros: Zeros, anywhere: float | None) -> float:
     if zeros not in ("guesses", "facts"):
         raise ArgumentError(f"zeros must be 'guesses' or 'facts', got {zeros!r}")
     if anywhere is None:
-        return ANYWHERE if zeros == "guesses" else 0.0
+        return usual if zeros == "guesses" else 0.0
     used = check_anywhere(anywhere)
     if zeros == "facts" and used:
         raise ArgumentError(f"anywhere must be 0 when zeros are facts, got {anywhere!r}")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dphmm import kernels
 from dphmm._types import FloatArray
 from dphmm.chain import inference
 from dphmm.chain.belief import Belief, Start
@@ -137,11 +138,15 @@ class FixedLag:
             with np.errstate(over="ignore"):
                 after = after * self._chain.lift(np.exp(step.row - top))
         for model in reversed(self._chain.moves_into(step.time)):
-            after = model.outgoing @ after + model.jumps @ after
-            peak = float(after.max())
-            if not float(after.min()) >= SAFE_PROBABILITY * peak:
+            # One number serves every state: where a jump leads does not depend on its start.
+            before = np.empty(len(after))
+            jump = np.full(len(after), (model.jumps * after).sum())
+            moves = model.outgoing
+            kernels.release.product(moves.indptr, moves.indices, moves.data, jump, after, before)
+            peak = float(before.max())
+            if not float(before.min()) >= SAFE_PROBABILITY * peak:
                 return None
-            after = after / peak
+            after = before / peak
         return after
 
     def _later_in_logs(self) -> FloatArray:

@@ -25,6 +25,10 @@ PATIENCE = 12
 """What the weights are unless told otherwise: those that predict moves of people who were not
 learned from best, in all five folds of GeoLife. Public constants, so they cost no privacy."""
 
+RARELY = 0.001
+"""The probability of going anywhere: less than for counted moves alone, since every move within
+reach is one of the model's own."""
+
 HABIT = 20.0
 """So many moves of any context are added to those that were seen in one."""
 
@@ -45,7 +49,7 @@ class MomentumModel(MemoryModel):
     >>> walks = [[0, 1, 2, 3, 3, 3, 2, 1, 0], [3, 2, 1, 0, 0, 0, 1, 2, 3]]
     >>> model = MomentumModel.fit(walks, places=[0, 1, 2, 3], patience=2)
     >>> model
-    MomentumModel(4 places, 40 states, 140 moves, 0.01 anywhere)
+    MomentumModel(4 places, 40 states, 140 moves, 0.001 anywhere)
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class MomentumModel(MemoryModel):
                 what people anywhere do in its context; the rest is counted.
             patience: The steps up to which stays are told apart.
             zeros: As for `MarkovModel.fit`.
-            anywhere: As for `MarkovModel.fit`.
+            anywhere: The probability that a step goes anywhere; 0.001 by default.
             density: As for `MarkovModel.fit`, one probability a place.
         """
         ground, contexts = Ground(places), TURNS + whole(patience, "patience", 1)
@@ -137,7 +141,7 @@ class MomentumModel(MemoryModel):
             if not exact(value, name) > 0:
                 raise ArgumentError(f"{name} must be above 0, got {value!r}")
         contexts = counts.shape[0] // len(ground.places)
-        share = chosen_anywhere(zeros, anywhere)
+        share = chosen_anywhere(zeros, anywhere, RARELY)
         matrix = normalised(counts + float(trust) * _general(counts, ground, float(weight)))
         return cls(matrix, len(ground.places), contexts - TURNS, anywhere=share, density=density)
 

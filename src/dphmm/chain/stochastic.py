@@ -87,8 +87,11 @@ def check_matrix(values: Any, name: str) -> sparse.csr_array:
 
 
 def freeze(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The same matrix, sorted and read-only."""
+    """The same matrix, sorted and read-only, its numbers of columns as short as they can be."""
     matrix.sort_indices()
+    if max(*matrix.shape, matrix.nnz) < 2**31:
+        matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.setflags(write=False)
     return matrix

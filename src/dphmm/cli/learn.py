@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from dphmm.chain.anywhere import Zeros
+from dphmm.chain.calendar import PARTS, Calendar
+from dphmm.chain.ground import Ground
 from dphmm.cli.common import (
     column_option,
     columns_from,
@@ -17,11 +19,13 @@ from dphmm.cli.common import (
     spark_session,
 )
 from dphmm.cost.statement import CONDITION
+from dphmm.scenario.counting import CHAINS, Counting, Kind
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
     learn_private,
     learn_public,
+    learn_walks,
     moves_within,
     support_from_edges,
 )
@@ -45,6 +49,14 @@ TOGETHER = 10_000
 @click.option("--time-step", default="1", show_default=True, help="A number, or like '5 min'.")
 @click.option("--time-zone", help="The place of dates that name no zone.")
 @click.option("--slots", default=1, type=click.IntRange(1), help="Models that take turns.")
+@click.option(
+    "--chain",
+    default="first",
+    show_default=True,
+    type=click.Choice(CHAINS),
+    help="What a step depends on: the place, two places, or a direction and how long a stay was.",
+)
+@click.option("--by", type=click.Choice(list(PARTS)), help="A model for each hour, or weekday.")
 @click.option("--smoothing", default=0.0, type=click.FloatRange(0), help="Added to every count.")
 @click.option("--epsilon", help="Learn privately, at this price for everything of one person.")
 @click.option("--max-moves", default=100, show_default=True, type=click.IntRange(1))
@@ -71,6 +83,8 @@ def command(
     time_step: str,
     time_zone: str | None,
     slots: int,
+    chain: Kind,
+    by: str | None,
     smoothing: float,
     epsilon: str | None,
     max_moves: int,
@@ -90,6 +104,9 @@ def command(
 
     With --engine spark TRIPS is any table that Spark reads, by path or by name.
 
+    --chain momentum follows people best, if the states have places. --by hour learns the moves of
+    each hour, of the place that --time-zone names, drawn to those of the whole day.
+
     What nobody made may still happen: a learned model keeps a small probability of going
     anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
     who move as the model says is possible, and every sentence says so.
@@ -102,6 +119,7 @@ def command(
     \b
     Example:
       dphmm learn trips.csv --states cells.csv -o model.npz
+      dphmm learn trips.csv --states cells.csv --chain momentum --time-step '1 min' -o model.npz
       dphmm learn trips.csv --states cells.csv --epsilon 1 --radius 500 -o model.npz
       dphmm learn released.csv --from-releases town.toml -o better.npz
       dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
@@ -113,7 +131,10 @@ def command(
             raise click.UsageError("--from-releases must stand without --epsilon and --states")
         if zeros != "guesses" or anywhere is not None:
             raise click.UsageError("--from-releases must stand without --zeros and --anywhere")
-        learned = _from_releases(trips, Scenario.load(from_releases), iterations)
+        if chain != "first" or by is not None:
+            raise click.UsageError("--from-releases must stand without --chain and --by")
+        scenario = Scenario.load(from_releases)
+        learned, clock = _from_releases(trips, scenario, iterations), scenario.settings.clock
     elif states_file is None:
         raise click.UsageError("--states must be given")
     else:
@@ -122,31 +143,43 @@ def command(
         support = _support(states, radius, moves)
         if epsilon is not None and support is None:
             raise click.UsageError("--epsilon must go with --radius or --moves")
+        counting = _counting(states, clock, chain, by)
+        if counting is not None and (epsilon is not None or slots > 1):
+            raise click.UsageError("--chain and --by must stand without --epsilon and --slots")
+        if chain != "first" and (support is not None or smoothing):
+            raise click.UsageError(
+                "--chain must be first to go with --smoothing, --radius and --moves"
+            )
         columns = columns_from(column_names)
-        both: dict[str, Any] = {"support": support, "slots": slots}
-        both |= {"zeros": zeros, "anywhere": anywhere}
+        both: dict[str, Any] = {"support": support, "zeros": zeros, "anywhere": anywhere}
         raw = {"smoothing": smoothing, **both}
+        raw |= {"slots": slots} if counting is None else {"counting": counting}
         private = {"epsilon": epsilon, "max_moves": max_moves, "prior": prior, **both}
+        private |= {"slots": slots}
         if engine == "spark":
             options = raw if epsilon is None else private
             learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
-        elif epsilon is None:
-            learned = learn_public(_people(trips, states, clock, columns), len(states), **raw)
         else:
-            learned = learn_private(_people(trips, states, clock, columns), len(states), **private)
-    write_model(output, learned.model, learned.source)
+            tracks = _tracks(trips, states, clock, columns)
+            if counting is not None:
+                learned = learn_walks(tracks, **raw)
+            else:
+                people = [Moves.of_rows(*track) for track in tracks]
+                learn = learn_public if epsilon is None else learn_private
+                learned = learn(people, len(states), **(raw if epsilon is None else private))
+    write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, as_json)
     return 0
 
 
 def _report(learned: LearnedModel, output: str, as_json: bool) -> None:
-    first = learned.model.at(1)
+    first = learned.model.moves_into(1)[-1]
     if as_json:
-        facts = {"model": output, "states": first.n_states, "moves": int(first.transition.nnz)}
+        facts = {"model": output, "states": first.n_places, "moves": int(first.transition.nnz)}
         facts |= {"zeros": first.zeros, "anywhere": first.anywhere}
         print_json({**facts, "source": learned.source})
         return
-    click.echo(f"{output}: {first.n_states} states, {first.transition.nnz} moves")
+    click.echo(f"{output}: {first.n_places} states, {first.transition.nnz} moves")
     if first.anywhere:
         click.echo(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
     else:
@@ -154,8 +187,10 @@ def _report(learned: LearnedModel, output: str, as_json: bool) -> None:
     click.echo(f"source: {learned.source}")
 
 
-def _people(trips: str, states: States, clock: Clock, columns: dict[str, str]) -> list[Moves]:
-    """Everybody's moves; a person's trips are cut where a step is missing."""
+def _tracks(
+    trips: str, states: States, clock: Clock, columns: dict[str, str]
+) -> list[tuple[list[int], list[int]]]:
+    """Everybody's slots, and where they were in them."""
     tracks: dict[str, tuple[list[int], list[int]]] = {}
     for row in progress(
         read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
@@ -163,7 +198,20 @@ def _people(trips: str, states: States, clock: Clock, columns: dict[str, str]) -
         slots, visited = tracks.setdefault(row.person, ([], []))
         slots.append(row.slot)
         visited.append(row.state)
-    return [Moves.of_rows(slots, visited) for slots, visited in tracks.values()]
+    return list(tracks.values())
+
+
+def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Counting | None:
+    """How moves are counted, if not plainly."""
+    if chain == "first" and by is None:
+        return None
+    if by is not None and not clock.has_dates:
+        raise click.UsageError("--by must go with a --time-step like '5 min'")
+    if chain == "momentum" and not states.place_columns:
+        raise click.UsageError("--chain momentum must go with states that have places")
+    ground = Ground(states.values(states.place_columns)) if states.place_columns else None
+    calendar = None if by is None else Calendar(by, clock.seconds, clock.zone)
+    return Counting(len(states), chain, calendar, ground)
 
 
 def _on_spark(

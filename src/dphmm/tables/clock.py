@@ -70,6 +70,13 @@ class Clock:
         return isinstance(self.step, str)
 
     @property
+    def seconds(self) -> int:
+        """How long a step is, for dates."""
+        if not isinstance(self.step, str):
+            raise ArgumentError(f"step must be a duration like '5 min', got {self.step!r}")
+        return _seconds(self.step)
+
+    @property
     def first_slot(self) -> int | None:
         """The slot of step 0, if the scenario fixes it."""
         return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
@@ -80,6 +87,22 @@ class Clock:
         if isinstance(self.step, str):
             return f"{_seconds(self.step)} s"
         return "" if self.step == 1 else str(self.step)
+
+    def steps_of(self, law: str) -> int:
+        """How many steps of another clock one of this clock's is.
+
+        Args:
+            law: The other clock's `law`.
+
+        >>> Clock("15 min").steps_of(Clock("5 min").law)
+        3
+        """
+        (ours, unit), (theirs, other) = _length(self.law), _length(law)
+        if unit != other or ours % theirs:
+            raise ArgumentError(
+                f"step must be a whole number of steps of {law or '1'}, got {self.step!r}"
+            )
+        return ours // theirs
 
     def slot_of(self, time: object) -> int:
         """The slot that a time falls in; for many times of one file use `Slots`.
@@ -110,6 +133,12 @@ class Clock:
         except OverflowError:
             raise ArgumentError(f"slot must be of the years 1 to 9999, got {slot!r}") from None
         return moment.isoformat().replace("+00:00", "Z")
+
+
+def _length(law: str) -> tuple[int, str]:
+    """The number and the unit of a clock's law."""
+    number, _, unit = law.partition(" ")
+    return int(number or 1), unit
 
 
 def _seconds(duration: str) -> int:
