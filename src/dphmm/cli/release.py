@@ -41,6 +41,7 @@ from dphmm.scenario.releasing import (
     hold_open,
     refuse_first,
 )
+from dphmm.scenario.waiting import LateRows, Leaving
 from dphmm.tables.files import csv_text, whole_file
 from dphmm.tables.trips import Row, read_trips
 
@@ -61,6 +62,12 @@ TOGETHER = 4096
 @click.option("--person", help="Whose rows they are, if no column says so.")
 @click.option("--raw-times", is_flag=True, help="Write each row's own time, not its step's.")
 @click.option("--continue", "previous", metavar="FOLDER", help="Spark: the run to go on from.")
+@click.option(
+    "--lag",
+    type=click.IntRange(0),
+    metavar="STEPS",
+    help="Write a row when so many more steps were made, with the estimate that they give.",
+)
 @estimate_option
 @column_option
 @engine_option
@@ -76,6 +83,7 @@ def command(
     person: str | None,
     raw_times: bool,
     previous: str | None,
+    lag: int | None,
     estimate: Estimate | None,
     column_names: tuple[str, ...],
     engine: str,
@@ -87,7 +95,8 @@ def command(
     One line in, one line out. Every answer is in the ledger, on disk, before it leaves; a step
     that was answered already gets the same answer and costs nothing, so a run that was stopped
     is simply run again. A file is checked to its end before anything is released, and many
-    people in it are released together.
+    people in it are released together. With --lag answers are drawn as ever, and their rows wait
+    for a better estimate.
 
     With --engine spark TRIPS is any table that Spark reads and the output a folder of Parquet:
     answers with their prices, and the final state, from which --continue goes on. The key file
@@ -97,15 +106,17 @@ def command(
     Example:
       dphmm release town.toml trips.csv -o released.csv
       tail -f live.csv | dphmm release town.toml --json
+      tail -f live.csv | dphmm release town.toml --lag 10 --estimate median
       dphmm release town.toml trips.csv --store streams.db
       dphmm release town.toml trips.parquet -o monday --key-file key --engine spark
     """
     scenario = load_with(scenario_file, estimate)
     if engine == "spark":
-        if output is None or key_file is None or trips == "-" or ledger or store or raw_times:
+        local = ledger or store or raw_times or lag is not None
+        if output is None or key_file is None or trips == "-" or local:
             raise click.UsageError(
                 "--engine spark must go with TRIPS, --output and --key-file, without --ledger, "
-                "--store and --raw-times"
+                "--store, --raw-times and --lag"
             )
         options: dict[str, Any] = {"key_file": key_file, "previous": previous, "person": person}
         options |= {"columns": columns_from(column_names), "client": client}
@@ -140,7 +151,8 @@ def command(
             book = stack.enter_context(closing(Store.open(store)))
         else:
             book = stack.enter_context(Journal(ledger_file, scenario.settings.clock.time_of))
-        releasing = _Releasing(scenario, book, randomness, client, name, raw_times)
+        late = None if lag is None else LateRows(scenario, book, client, lag)
+        releasing = _Releasing(scenario, book, randomness, client, name, raw_times, late)
         if is_file:
             table = list(progress(rows(), what="checking"))
             done = stack.enter_context(progress_bar(total=len(table), what="releasing"))
@@ -175,7 +187,9 @@ class _Releasing:
         client: str,
         file: str,
         raw_times: bool,
+        late: LateRows | None,
     ) -> None:
+        self._late = late
         self._scenario = scenario
         self._book = book
         self._randomness = randomness
@@ -188,24 +202,51 @@ class _Releasing:
         """The answers to a file, of which nothing is released unless all of it can be."""
         ask = ask_rows(self._scenario, rows, self._client)
         refuse_first(engine.judge(self._book, ask, self._randomness), rows, self._file)
-        return self._answer(rows, done)
+        if self._late is None:
+            return self._answer(rows, done)
+        leaving = sorted(
+            (*self._wait(rows, done), *self._late.finish()), key=lambda row: row.number
+        )
+        return iter([[row.cells for row in leaving]])
 
     def live(self, rows: Iterator[Row]) -> Iterator[list[list[Any]]]:
         """The answers to rows as they come."""
         for some in hold_open(rows, self._scenario.settings.clock.open):
-            yield from self._answer(some)
+            if self._late is None:
+                yield from self._answer(some)
+            elif left := [row.cells for row in self._wait(some)]:
+                yield left
+        if self._late is not None:
+            yield [row.cells for row in self._late.finish()]
+
+    def _wait(
+        self, rows: list[Row], done: Callable[[int], object] = lambda count: None
+    ) -> Iterator[Leaving]:
+        """The rows whose estimates are final once these are answered."""
+        assert self._late is not None
+        ask = ask_rows(self._scenario, rows, self._client)
+        self._late.begin(ask)
+        answered = self._released(ask, rows, done)
+        return self._late.add(answered, answer_rows(self._scenario, answered, self._times(rows)))
 
     def _answer(
         self, rows: list[Row], done: Callable[[int], object] = lambda count: None
     ) -> Iterator[list[list[Any]]]:
-        ask = ask_rows(self._scenario, rows, self._client)
+        answered = self._released(ask_rows(self._scenario, rows, self._client), rows, done)
+        cells = answer_rows(self._scenario, answered, self._times(rows))
+        while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
+            yield some
+
+    def _released(
+        self, ask: engine.Ask, rows: list[Row], done: Callable[[int], object]
+    ) -> engine.Answered:
         (answered,) = engine.release(self._book, [ask], self._randomness, done)
         refuse_first(answered, rows, self._file)
         self.repeated += answered.repeated
-        times = [row.time for row in rows] if self._raw_times else None
-        cells = answer_rows(self._scenario, answered, times)
-        while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
-            yield some
+        return answered
+
+    def _times(self, rows: list[Row]) -> list[str] | None:
+        return [row.time for row in rows] if self._raw_times else None
 
 
 def _on_spark(

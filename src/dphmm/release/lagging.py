@@ -72,6 +72,11 @@ class Estimates:
     def __repr__(self) -> str:
         return f"Estimates(lag={self._late.lag}, time={self._late.time}, {self.estimate})"
 
+    @property
+    def time(self) -> int:
+        """The slot of the latest step."""
+        return self._late.time
+
     @classmethod
     def follow(cls, stream: Stream, lag: int, estimate: Estimate | None) -> Estimates:
         """The estimates of a stream, from the first step of its `observations` on.

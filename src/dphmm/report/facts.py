@@ -11,10 +11,14 @@ import numpy as np
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import estimate_of
+from dphmm.chain.lagging import FixedLag
 from dphmm.cost import PrivacyStatement
 from dphmm.scenario.released import Track
 
-__all__ = ["TrackFacts", "mean_distance"]
+__all__ = ["LAG", "TrackFacts", "mean_distance"]
+
+LAG = 10
+"""Steps that estimates wait for in a report, unless told otherwise."""
 
 
 def mean_distance(values: FloatArray, belief: Belief, point: FloatArray) -> float:
@@ -27,6 +31,8 @@ class TrackFacts:
     """The public side of one person's releases."""
 
     track: Track
+    lag: int = LAG
+    """How many later steps the estimates know that wait."""
 
     @cached_property
     def answers(self) -> FloatArray:
@@ -46,8 +52,15 @@ class TrackFacts:
         return np.array([estimate_of(one, stream.query.values, stream.estimate) for one in seen])
 
     @cached_property
+    def lagged(self) -> FloatArray:
+        """The estimate at each release, from what was said until `lag` steps later."""
+        stream = self.track.stream
+        seen = [self._late[step] for step in self._steps]
+        return np.array([estimate_of(one, stream.query.values, stream.estimate) for one in seen])
+
+    @cached_property
     def expected_errors(self) -> FloatArray:
-        """The expected distance of answer, estimate and smoothed estimate, one row a release.
+        """The expected distance of answer and estimates (now, late, in hindsight), a row a release.
 
         By the model: what a reader without the truth can say. The first is the root of the
         mean squared error of the noise.
@@ -59,6 +72,7 @@ class TrackFacts:
                 (
                     float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
                     mean_distance(values, filtered[place], release.estimate),
+                    mean_distance(values, self._late[place], self.lagged[number]),
                     mean_distance(values, self._seen[place], self.smoothed[number]),
                 )
                 for number, (place, release, step) in enumerate(
@@ -81,6 +95,13 @@ class TrackFacts:
     def _steps(self) -> list[int]:
         began = self.track.stream.began
         return [release.time - began - 1 for release in self.track.releases]
+
+    @cached_property
+    def _late(self) -> list[Belief]:
+        stream = self.track.stream
+        late = FixedLag(stream.model, lag=self.lag, start=stream.start, time=stream.began)
+        settled = [one for row in stream.observations() for one in late.step(row)]
+        return [one.belief for one in (*settled, *late.finish())]
 
     @cached_property
     def _seen(self) -> list[Belief]:

@@ -38,6 +38,7 @@ class PrivateErrors:
     releases: int
     raw: float
     estimate: float
+    lagged: float
     smoothed: float
 
 
@@ -49,18 +50,17 @@ def read_truth(path: str | Path, scenario: Scenario) -> Truth:
 
 def private_errors(people: Sequence[TrackFacts], truth: Truth) -> PrivateErrors:
     """The mean errors over every release of some people; all of them must be in the truth."""
-    total = np.zeros(3)
+    total = np.zeros(4)
     count = 0
     for facts in people:
         states = truth.of(facts)
         if states is None:
             raise DataError("trips must hold every released person and time, got fewer")
         real = facts.track.stream.query.values[states]
-        kinds = (facts.answers, facts.estimates, facts.smoothed)
+        kinds = (facts.answers, facts.estimates, facts.lagged, facts.smoothed)
         total += [_distances(kind, real).sum() for kind in kinds]
         count += len(states)
-    raw, estimate, smoothed = (total / count).tolist()
-    return PrivateErrors(count, raw, estimate, smoothed)
+    return PrivateErrors(count, *(total / count).tolist())
 
 
 def _distances(answers: FloatArray, real: FloatArray) -> FloatArray:
