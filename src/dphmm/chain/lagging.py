@@ -41,6 +41,8 @@ class _Step(NamedTuple):
     """Over the chain's states, given what came until then."""
     row: FloatArray | None
     """The log-likelihood of what came at this step, in every place."""
+    factors: FloatArray
+    """The same as likelihoods, up to a constant."""
 
 
 class FixedLag:
@@ -72,6 +74,8 @@ class FixedLag:
         self.belief = chain.known(start)
         """Over the chain's states, given all that came."""
         self._window: deque[_Step] = deque()
+        self._silent = np.ones(chain.n_places)
+        self._places = chain.current
 
     def __repr__(self) -> str:
         return f"FixedLag(lag={self.lag}, time={self.time}, {len(self._window)} waiting)"
@@ -89,7 +93,7 @@ class FixedLag:
         if row is not None:
             belief = belief.condition(self._chain.lift(row))
         self.time, self.belief = self.time + 1, belief
-        self._window.append(_Step(self.time, belief, row))
+        self._window.append(_Step(self.time, belief, row, self._factors(row)))
         return [self._settle()] if len(self._window) > self.lag else []
 
     def also(self, log_likelihood: ArrayLike) -> None:
@@ -103,7 +107,7 @@ class FixedLag:
         if self._window:
             last = self._window.pop()
             both = row if last.row is None else add_logs(last.row, row)
-            self._window.append(_Step(last.time, self.belief, both))
+            self._window.append(_Step(last.time, self.belief, both, self._factors(both)))
 
     def finish(self) -> list[Settled]:
         """The beliefs that are still waiting, given all there is; nothing waits afterwards."""
@@ -133,21 +137,24 @@ class FixedLag:
 
     def _before(self, step: _Step, after: FloatArray) -> FloatArray | None:
         """The likelihood of what came at a step and since, one step earlier; None if too small."""
-        if step.row is not None:
-            top = float(step.row.max())
-            with np.errstate(over="ignore"):
-                after = after * self._chain.lift(np.exp(step.row - top))
+        factors = step.factors
         for model in reversed(self._chain.moves_into(step.time)):
-            # One number serves every state: where a jump leads does not depend on its start.
             before = np.empty(len(after))
-            jump = np.full(len(after), (model.jumps * after).sum())
             moves = model.outgoing
-            kernels.release.product(moves.indptr, moves.indices, moves.data, jump, after, before)
-            peak = float(before.max())
-            if not float(before.min()) >= SAFE_PROBABILITY * peak:
+            least = kernels.release.look_back(
+                moves.indptr, moves.indices, moves.data, model.jumps,
+                self._places, factors, after, before,
+            )  # fmt: skip
+            if not least >= SAFE_PROBABILITY:
                 return None
-            after = before / peak
+            after, factors = before, self._silent
         return after
+
+    def _factors(self, row: FloatArray | None) -> FloatArray:
+        if row is None:
+            return self._silent
+        with np.errstate(over="ignore"):
+            return np.exp(row - float(row.max()))
 
     def _later_in_logs(self) -> FloatArray:
         """The same where plain numbers would lose a state: by the messages of the smoother."""
