@@ -92,7 +92,7 @@ CHAINS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_gap_is_no_move_and_rows_may_come_in_any_order(kind: str) -> None:
     counting = Counting(SIDE**2, kind, None, GROUND)
-    slots, states = [5, 6, 7, 20, 21], [0, 1, 2, 9, 10]
+    slots, states = [5, 6, 7, 9, 10], [0, 1, 2, 9, 10]
     whole = counting.count(slots, states)
     order = [3, 1, 4, 0, 2]
     again = counting.count([slots[i] for i in order] + [6], [states[i] for i in order] + [15])

@@ -113,6 +113,15 @@ def test_a_stream_goes_on_where_it_stood() -> None:
     assert again.standing.to_bytes() == whole.standing.to_bytes()
 
 
+def test_a_step_that_goes_anywhere_leads_to_places_without_a_past() -> None:
+    matrix = np.eye(3)
+    model = MemoryModel(matrix, [0, 0, 1], [1, 2], anywhere=0.5, density=[0.2, 0.8])
+    np.testing.assert_allclose(model.jumps, [0, 0.1, 0.4], rtol=REL)
+    np.testing.assert_allclose(model.place_density, [0.2, 0.8], rtol=REL)
+    belief = model.predict(Belief.certain(0, 3), 1)
+    np.testing.assert_allclose(belief.probabilities, [0.5, 0.1, 0.4], rtol=REL)
+
+
 def test_the_law_tells_chains_apart_that_remember_otherwise() -> None:
     matrix = np.full((3, 3), 1 / 3)
     one = MemoryModel(matrix, [0, 0, 1], [0, 2])
@@ -164,7 +173,8 @@ def test_the_chain_over_places_allows_what_the_one_with_memory_does() -> None:
 
 
 def test_delta_protects_likely_places() -> None:
-    model, plan = random_memory(np.random.default_rng(2)), plan_of(4, delta="0.3")
+    # Half of all steps go anywhere, which must not fill the set.
+    model, plan = random_memory(np.random.default_rng(2), anywhere=0.5), plan_of(4, delta="0.3")
     prior = model.predict(model.known(0), 1)
     chosen = plan.to_protect(prior, model.memory)
     by_own = model.own.predict(model.known(0), 1)

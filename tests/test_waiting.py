@@ -98,6 +98,16 @@ def test_another_run_goes_on_where_people_stand() -> None:
     # A run that is run again repeats its answers, and so its estimates.
     again = LateRows(scenario, book, "", 2)
     everything = told(again, scenario, book, rows_of(*WALK)) + list(again.finish())
+    # Also where it begins in the middle of what was answered.
+    middle = LateRows(scenario, book, "", 2)
+    everything += [
+        Leaving(2 + number, cells)
+        for number, cells in (
+            *told(middle, scenario, book, rows_of(*WALK[2:])),
+            *middle.finish(),
+        )
+    ]
+    assert len(everything) == 2 * len(WALK) - 2
     for number, cells in everything:
         person, slot, _ = WALK[number]
         exact = expected(scenario, person, 2, WALK)[slot]
