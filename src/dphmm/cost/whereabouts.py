@@ -131,9 +131,9 @@ def whereabouts(
         raise ArgumentError(f"beliefs must have a row for each step, got shape {after.shape}")
     for name, text in (("unit", unit), ("zone", zone)):
         expect(text, str, name)
-    expect(heard, Sequence, "heard")
     if hours is not None:
-        expect(hours, Sequence, "hours")
+        _check_steps(hours, (), "hours")
+    _check_steps(heard, after.shape[1:], "heard")
     if after.shape != before.shape:
         raise ArgumentError(
             f"beliefs must have the shape of prior, got {after.shape} and {before.shape}"
@@ -152,6 +152,13 @@ def whereabouts(
     home = None if nights is None else _home(before, heard, nights)
     held = None if home is None else _radius(home[None, :], points)
     return Whereabouts(radii, _radius(before, points), held, *guesses, unit, zone)
+
+
+def _check_steps(entries: Sequence[ArrayLike | None], shape: tuple[int, ...], name: str) -> None:
+    """Refuse what is no sequence of such arrays, or of None."""
+    plain = isinstance(entries, Sequence) and not isinstance(entries, (str, bytes))
+    if not plain or any(one is not None and as_floats(one, name).shape != shape for one in entries):
+        raise ArgumentError(f"{name} must have an entry of shape {shape} for each step, or None")
 
 
 def _parts(hours: Sequence[float | None] | None, count: int) -> list[tuple[str, IntArray]]:
