@@ -24,9 +24,12 @@ from dphmm import (
     Batch,
     Belief,
     Blowfish,
+    Calendar,
     Charge,
     Clock,
     Entry,
+    Estimates,
+    FixedLag,
     History,
     Journal,
     Ledger,
@@ -34,6 +37,8 @@ from dphmm import (
     MarkovModel,
     Mechanism,
     MemoryBook,
+    MemoryModel,
+    MomentumModel,
     Plan,
     Policy,
     PolicyGraph,
@@ -75,6 +80,7 @@ CHARGE = Charge(QUERY, HULL, 1)
 HISTORY = History(MODEL, [[CHARGE]] * 3, start=0)
 PLAN = Plan(POLICY, QUERY)
 NOISE = Mechanism(QUERY, HULL, 1)
+WALKS = MomentumModel.fit([[0, 1, 0]], places=[0, 1], patience=2)
 PAIRS = SecondOrderModel.fit([[0, 1, 0, 0, 1, 0, 0]], n_states=2, zeros="facts")
 SEEN = np.zeros((2, 6))
 FOUND = attack(SEEN, model=MODEL, start=3)
@@ -102,7 +108,7 @@ def named(value: Any, names: str) -> dict[str, Any]:
 RIGHT: dict[str, Any] = {
     **named(0, "a after state secret time"),
     **named(1, "b claimed epsilon number radius step true_state width"),
-    **named(2, "n_base_states n_models rank size"),
+    **named(2, "lag n_models n_places patience rank size steps"),
     **named(3, "length slot start"),
     **named([0], "owners states"),
     **named([1], "known times"),
@@ -140,6 +146,12 @@ RIGHT: dict[str, Any] = {
     "models": [MODEL, MODEL],
     "n_states": 6,
     "pairs": PAIRS.pairs,
+    "chain": MODEL,
+    "estimate": "median",
+    "law": "",
+    "log_likelihood": np.zeros(6),
+    "trust": 3.0,
+    "weight": 3.0,
     "partners": {0: 1},
     "people": ["ann", "bob"],
     "person": "ann",
@@ -191,6 +203,11 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "MarkovModel.fit": LEARNED,
     "MarkovModel.fit_em": {"sequences": [SEEN]},
     "Plan": {"mechanism": "staircase"},
+    **{
+        f"{kind}.{verb}": {"belief": Belief.uniform(6), "values": np.zeros((6, 2))}
+        for kind in ("MarkovModel", "TimeVaryingModel")
+        for verb in ("estimate", "place_belief", "predict")
+    },
     "Plan.replace": {"repair": "nearest", "query": QUERY, "policy": POLICY, "delta": 0},
     "Plan.to_protect": {"prior": Belief.uniform(6)},
     "Policy": {"complete": True, "category": "x", "distance": 1, "one_step": True, "edges": "e"},
@@ -219,6 +236,18 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "Scenario.save": {"path": "saved.toml"},
     "SecondOrderModel": {"transition": PAIRS.transition, "density": None, "anywhere": 0},
     "SecondOrderModel.fit": LEARNED,
+    "MemoryModel": {
+        **{"transition": PAIRS.transition, "current": PAIRS.current, "fresh": PAIRS.memory.fresh},
+        **{"anywhere": 0.1, "density": [0.5, 0.5]},
+    },
+    "MomentumModel": {"transition": WALKS.transition, "n_places": 2},
+    "MomentumModel.fit": {**LEARNED, "places": [0, 1]},
+    "TimeVaryingModel.drawn_to": {"counts": [np.eye(6), np.eye(6)], "schedule": [0, 1]},
+    "Calendar": {"by": "hour", "seconds": 300, "zone": "Europe/Berlin"},
+    "Calendar.parts": {"times": [1, 2]},
+    "FixedLag": {"start": 3},
+    "Estimates": {"start": 3},
+    "Estimates.tell": {"time": 9},
     "Schedule": {
         **{"every": 2, "phase": 1, "hours": ["08:00"], "error": 5, "apart": 2, "gaps": "skip"},
         **{"epsilon": 1, "step": "5 min", "zone": "UTC"},
@@ -272,6 +301,11 @@ MAKE: dict[type, Callable[[], Any]] = {
     Journal: lambda: Journal(f"{next(NUMBERED)}.ledger"),
     Ledger: Ledger,
     dphmm.Limit: lambda: dphmm.Limit.read("2 per 3 steps"),
+    Calendar: lambda: Calendar("hour", 300),
+    Estimates: lambda: Estimates(MODEL, PLAN, start=3, lag=2),
+    FixedLag: lambda: FixedLag(MODEL, start=3, lag=2),
+    MemoryModel: lambda: PAIRS,
+    MomentumModel: lambda: WALKS,
     LocalRelease: lambda: LocalRelease.local(QUERY, POLICY, 1, [1, 2]),
     MarkovModel: lambda: MODEL,
     Mechanism: lambda: NOISE,

@@ -20,6 +20,8 @@ from dphmm import (
     degree_of_protection,
     sensitivity_hull,
 )
+from dphmm.chain.ground import Ground
+from dphmm.chain.momentum import contexts_of
 from dphmm.cli.program import program
 from dphmm.evaluate import (
     POLICIES,
@@ -40,20 +42,17 @@ from dphmm.evaluate import (
     ratios,
     run,
     second_order,
-    spatial_median,
     tasks_of,
 )
 from dphmm.evaluate.experiments import MEASURES, measured
-from dphmm.evaluate.readers import at_hours, context_of
+from dphmm.evaluate.readers import at_hours
 from dphmm.evaluate.study import READERS, deal
 from dphmm.tables.datasets import Trip
 from dphmm.tables.geo import Grid
 
 EXACT = 1e-12
-MEDIAN = 1e-3
-"""Weiszfeld's steps become short before they end."""
-
 GRID = Grid.rectangle(5, 5, 0.5)
+GROUND = Ground(GRID.centers)
 
 
 @pytest.fixture(scope="module")
@@ -174,32 +173,19 @@ def test_a_moving_average_of_an_even_width_is_refused() -> None:
         moving_average([1, 2], 4)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_the_spatial_median_is_no_worse_than_the_mean_or_any_state(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    places = rng.normal(size=(rng.integers(1, 12), 2))
-    chances = rng.dirichlet(np.full(len(places), 0.5))
-
-    def cost(point: np.ndarray) -> float:
-        return float(chances @ distances(places, point))
-
-    best = min([cost(chances @ places), *(cost(place) for place in places)])
-    assert cost(spatial_median(places, chances)) <= best + MEDIAN
-
-
 @given(st.lists(st.integers(0, 24), min_size=3, max_size=40), st.integers(1, 5))
 def test_contexts_follow_each_other_as_the_momentum_chain_has_it(
     path: list[int], patience: int
 ) -> None:
     states = np.array(path)
     # Learned from elsewhere, so that only the chain's own rule makes these moves possible.
-    reader = momentum([np.array([0, 1, 0])], GRID, weight=1.0, trust=1.0, patience=patience)
+    reader = momentum([np.array([0, 1, 0])], GROUND, weight=1.0, trust=1.0, patience=patience)
     contexts = 8 + patience
-    expanded = states * contexts + context_of(states, GRID.row_col, patience)
+    expanded = states * contexts + contexts_of(states, GROUND, patience)
     within_reach = np.abs(np.diff(GRID.row_col[states], axis=0)).max(axis=1) <= 2
     moves = reader.chain.at(1).transition[expanded[:-1], expanded[1:]]
     np.testing.assert_array_equal(np.asarray(moves).ravel() > 0, within_reach)
-    np.testing.assert_array_equal(reader.current[expanded], states)
+    np.testing.assert_array_equal(reader.chain.current[expanded], states)
 
 
 def test_folds_part_people_not_trips(city: Workload) -> None:
@@ -255,10 +241,10 @@ def test_one_state_s_protection_is_that_of_all_states_together(city: Workload) -
 
 def test_readers_without_trust_in_others_are_the_counted_chains() -> None:
     states = np.array([0, 1, 2, 1, 0, 1, 6, 1])
-    plain = first_order([states], GRID, weight=1e-9).chain.at(1).transition
+    plain = first_order([states], GROUND, weight=1e-9).chain.at(1).transition
     assert plain[1, 2] == pytest.approx(1 / 3, rel=1e-6)
     assert plain[0, 1] == pytest.approx(1, rel=1e-6)
-    pairs = second_order([states], GRID, weight=1e-3, trust=1e-9)
+    pairs = second_order([states], GROUND, weight=1e-3, trust=1e-9)
     model = pairs.chain.at(1)
     keys = {tuple(pair): place for place, pair in enumerate(model.pairs.tolist())}
     after = model.transition[[keys[0, 1]], [keys[1, 2]]]
@@ -268,7 +254,7 @@ def test_readers_without_trust_in_others_are_the_counted_chains() -> None:
 def test_readers_read_what_filter_and_smoother_say_by_hand() -> None:
     rng = np.random.default_rng(0)
     walk = [rng.integers(0, 25, 50) for _ in range(4)]
-    reader = first_order(walk, GRID, weight=1.0)
+    reader = first_order(walk, GROUND, weight=1.0)
     rows = [np.log(rng.random(25)) for _ in range(4)]
     matrix = reader.chain.at(1).transition.toarray()
     before = [reader.start.probabilities]
@@ -290,8 +276,8 @@ def test_readers_read_what_filter_and_smoother_say_by_hand() -> None:
 def test_an_hourly_reader_uses_the_band_of_the_step_it_reads() -> None:
     sequences = [np.array([0, 0, 0, 0]), np.array([0, 1, 0, 1])]
     bands = [np.array([0, 0, 0, 0]), np.array([1, 1, 1, 1])]
-    models = hourly(sequences, bands, GRID, weight=1e-3, trust=1e-3)
-    start = first_order(sequences, GRID, weight=1.0).start
+    models = hourly(sequences, bands, GROUND, weight=1e-3, trust=1e-3)
+    start = first_order(sequences, GROUND, weight=1.0).start
     reader = at_hours(models, np.array([0, 1]), start)
     assert reader.chain.at(1) is models[0]
     assert reader.chain.at(2) is models[1]

@@ -153,7 +153,7 @@ def test_json_says_what_was_spent_and_only_with_the_truth_how_good_it_was(tmp_pa
     truth = ("--private-truth", tmp_path / "trips.csv")
     facts = json.loads(run("report", toml, out, "-o", page, "--json", *truth).stdout)
     assert facts["private"] is True
-    assert set(facts["private_errors"]) == {"raw", "estimate", "smoothed"}
+    assert set(facts["private_errors"]) == {"raw", "estimate", "lagged", "smoothed"}
 
 
 def test_the_chosen_person_is_drawn(tmp_path: Path) -> None:
@@ -234,6 +234,8 @@ def test_estimates_and_smoothed_estimates_are_the_streams_own(tmp_path: Path) ->
         facts = TrackFacts(track)
         steps = [release.time - 1 for release in track.releases]
         np.testing.assert_allclose(facts.smoothed, track.stream.smoothed()[steps], rtol=EXACT)
+        for lag, kind in ((0, facts.estimates), (99, facts.smoothed)):
+            np.testing.assert_allclose(TrackFacts(track, lag).lagged, kind, rtol=EXACT)
     lines = [line.split(",") for line in out.read_text().splitlines()]
     place = lines[0].index("estimate_x")
     ann = TrackFacts(read_releases(out, scenario)[0])

@@ -188,9 +188,9 @@ def test_the_zeros_of_an_old_model_file_are_facts(tmp_path: Path) -> None:
     parts["header"] = np.frombuffer(json.dumps(old).encode(), np.uint8)
     np.savez(path, **parts)
     assert read_model(path).model.zeros == "facts"
-    parts["header"] = np.frombuffer(json.dumps({**header, "format": 3}).encode(), np.uint8)
+    parts["header"] = np.frombuffer(json.dumps({**header, "format": 4}).encode(), np.uint8)
     np.savez(path, **parts)
-    with pytest.raises(DataError, match="model must be of format 2, got a newer one"):
+    with pytest.raises(DataError, match="model must be of format 3, got a newer one"):
         read_model(path)
 
 

@@ -14,10 +14,20 @@ import numpy as np
 import pytest
 
 from dphmm import ArgumentError, BudgetError, DataError, Limit, Schedule
+from dphmm.chain.calendar import Calendar
+from dphmm.chain.ground import Ground
 from dphmm.errors import MissingExtraError
 from dphmm.release.standing import Standing
 from dphmm.scenario import Clock, Row, Scenario, read_model
-from dphmm.scenario.learning import Bounds, Moves, learn_public, moves_within, support_from_edges
+from dphmm.scenario.counting import Counting
+from dphmm.scenario.learning import (
+    Bounds,
+    Moves,
+    learn_public,
+    learn_walks,
+    moves_within,
+    support_from_edges,
+)
 from dphmm.spark import bulk, sessions, tables
 from dphmm.spark import session as new_session
 from tests import scenarios
@@ -237,6 +247,13 @@ def test_counts_are_the_local_ones_to_the_last(spark: Any, folder: Path) -> None
         for time in range(slots):
             one, other = (m.model.at(time).transition.toarray() for m in (ours, theirs))
             np.testing.assert_array_equal(one, other)
+    for kind in ("first", "second", "momentum"):
+        how = Counting(16, kind, Calendar("hour", 1200), Ground(scenario.query.values))
+        walked = [([r.slot for r in t], [r.state for r in t]) for t in tracks.values()]
+        found = counting.learn_public(
+            read_table(spark, "trips"), scenario.states, Clock(), counting=how
+        )
+        assert found.model.digest == learn_walks(walked, how).model.digest
     bounds = Bounds(moves_within(scenario.query.values, 150), 5)
     (counts,) = counting._counts(table, scenario.states, Clock(), 1, None, "trips", bounds)
     kept = Moves.joined(bounds.cut(moves) for moves in people)

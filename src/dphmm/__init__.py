@@ -7,8 +7,13 @@ from dphmm.books.journal import Journal
 from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
 from dphmm.chain.belief import Belief
-from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.calendar import Calendar
+from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.lagging import FixedLag
 from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.chain.memory import MemoryModel
+from dphmm.chain.momentum import MomentumModel
+from dphmm.chain.pairs import SecondOrderModel
 from dphmm.cost import (
     Charge,
     History,
@@ -76,6 +81,7 @@ from dphmm.policy.repair import added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
 from dphmm.release.answers import BatchRelease
 from dphmm.release.batch import Batch
+from dphmm.release.lagging import Estimates
 from dphmm.release.said import Release
 from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
@@ -99,6 +105,7 @@ __all__ = [
     "Belief",
     "Blowfish",
     "BudgetError",
+    "Calendar",
     "Chain",
     "Charge",
     "Check",
@@ -107,7 +114,9 @@ __all__ = [
     "DataError",
     "DphmmError",
     "Entry",
+    "Estimates",
     "ExposureError",
+    "FixedLag",
     "GeometryError",
     "History",
     "Journal",
@@ -119,7 +128,9 @@ __all__ = [
     "MarkovModel",
     "Mechanism",
     "MemoryBook",
+    "MemoryModel",
     "MissingExtraError",
+    "MomentumModel",
     "Plan",
     "Policy",
     "PolicyGraph",

@@ -70,7 +70,10 @@ def check_anywhere(anywhere: float) -> float:
 
 
 def chosen_anywhere(
-    zeros: Zeros, anywhere: Share, people: Callable[[], float] | None = None
+    zeros: Zeros,
+    anywhere: Share,
+    people: Callable[[], float] | None = None,
+    usual: float = ANYWHERE,
 ) -> float:
     """The probability of going anywhere of a learned model; `people` asks those held out.
 
@@ -80,7 +83,7 @@ def chosen_anywhere(
     if zeros not in ("guesses", "facts"):
         raise ArgumentError(f"zeros must be 'guesses' or 'facts', got {zeros!r}")
     if anywhere is None:
-        return ANYWHERE if zeros == "guesses" else 0.0
+        return usual if zeros == "guesses" else 0.0
     held_out = isinstance(anywhere, str) and anywhere == HELD_OUT
     if held_out and zeros == "guesses":
         if people is None:

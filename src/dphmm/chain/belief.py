@@ -15,6 +15,7 @@ from scipy import sparse
 
 from dphmm import kernels
 from dphmm._types import FloatArray, Mask
+from dphmm.chain.estimates import check_values
 from dphmm.chain.stochastic import (
     LEVEL,
     SAFE_PROBABILITY,
@@ -303,16 +304,24 @@ class Belief:
         >>> Belief.uniform(2).mean([[0.0, 1.0], [1.0, 3.0]])
         array([0.5, 2. ])
         """
-        try:
-            array = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError("values must be numbers, one or one vector a state") from None
-        if array.ndim == 0 or array.shape[0] != self.n_states:
-            raise ArgumentError(
-                f"values must have one row for each of {self.n_states} states, "
-                f"got shape {array.shape}"
-            )
-        return np.asarray(self.probabilities @ array)
+        return np.asarray(self.probabilities @ check_values(values, self.n_states))
+
+    def median(self, values: ArrayLike) -> FloatArray:
+        """The value with the least expected distance to one value, or one vector, a state.
+
+        On a line it is the lowest value that half of the probability does not exceed.
+
+        Args:
+            values: (n,) or (n, d): a number or a vector for each state.
+
+        >>> Belief.from_probabilities([0.6, 0.2, 0.2]).median([[0, 0], [9, 0], [0, 9]])
+        array([0., 0.])
+        """
+        given = check_values(values, self.n_states)
+        points = np.ascontiguousarray(given.reshape(self.n_states, -1))
+        middle = np.empty(points.shape[1])
+        kernels.estimate.median(points, self.probabilities, middle)
+        return middle.reshape(given.shape[1:])
 
 
 class Predicted(Belief):

@@ -161,7 +161,7 @@ class MarkovModel(Chain):
     @cached_property
     def own(self) -> MarkovModel:
         """The model's own moves alone; the model itself if its zeros are facts."""
-        return MarkovModel(self._transition) if self.anywhere else self
+        return self._over(self._transition, 0.0) if self.anywhere else self
 
     @cached_property
     def jumps(self) -> FloatArray:
@@ -338,16 +338,13 @@ class MarkovModel(Chain):
         True
         """
         expect(sequences, Iterable, "sequences")
-        data = [
-            inference.check_rows(rows, self.n_states, f"sequences[{number}]")
-            for number, rows in enumerate(sequences)
-        ]
+        data = [self._rows(rows, f"sequences[{n}]") for n, rows in enumerate(sequences)]
         each: list[Any] = [start] * len(data)
         if isinstance(start, list | tuple) and any(isinstance(item, Belief) for item in start):
             each = list(start)
         if len(each) != len(data):
             raise ArgumentError(f"start must have {len(data)} beliefs, got {len(each)}")
-        starts = [Belief.known(item, self.n_states) for item in each]
+        starts = [self.known(item) for item in each]
         whole(n_iter, "n_iter")
         if not isinstance(tolerance, int | float | np.number):
             raise ArgumentError(f"tolerance must be a number, got {tolerance!r}")
@@ -360,9 +357,11 @@ class MarkovModel(Chain):
         indices, indptr = self._transition.indices, self._transition.indptr
         shape = self._transition.shape
         matrix = sparse.csr_array((probabilities, indices, indptr), shape=shape)
-        if not self.anywhere:
-            return MarkovModel(matrix)
-        return MarkovModel(matrix, anywhere=self.anywhere, density=self.density)
+        return self._over(matrix, self.anywhere)
+
+    def _over(self, matrix: sparse.csr_array, anywhere: float) -> MarkovModel:
+        """The model over the same states with other moves."""
+        return MarkovModel(matrix, anywhere=anywhere, density=self.density if anywhere else None)
 
     def _scaled(self, matrix: sparse.csr_array) -> sparse.csr_array:
         if not self.anywhere:

@@ -87,8 +87,11 @@ def check_matrix(values: Any, name: str) -> sparse.csr_array:
 
 
 def freeze(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The same matrix, sorted and read-only."""
+    """The same matrix, sorted and read-only, its numbers of columns as short as they can be."""
     matrix.sort_indices()
+    if max(*matrix.shape, matrix.nnz) < 2**31:
+        matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.setflags(write=False)
     return matrix
@@ -98,6 +101,11 @@ def row_of_entry(matrix: sparse.csr_array) -> IntArray:
     """The row of every stored entry."""
     rows: IntArray = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return rows
+
+
+def entries_of(matrix: sparse.csr_array) -> tuple[IntArray, IntArray]:
+    """The row and the column of every stored entry."""
+    return row_of_entry(matrix), matrix.indices.astype(np.int64)
 
 
 def row_sums(matrix: sparse.csr_array) -> FloatArray:
@@ -159,10 +167,12 @@ def check_sequences(
     return checked
 
 
-def count_moves(sources: IntArray, targets: IntArray, n_states: int) -> sparse.csr_array:
-    """How often each source went to each target."""
-    ones = np.ones(sources.size)
-    counts = sparse.coo_array((ones, (sources, targets)), shape=(n_states, n_states))
+def count_moves(
+    sources: IntArray, targets: IntArray, n_states: int, times: FloatArray | None = None
+) -> sparse.csr_array:
+    """How often each source went to each target; `times` says how often each row counts."""
+    given = np.ones(sources.size) if times is None else times
+    counts = sparse.coo_array((given, (sources, targets)), shape=(n_states, n_states))
     return sparse.csr_array(counts)
 
 

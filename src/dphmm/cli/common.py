@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 
 import click
 
+from dphmm.chain.estimates import ESTIMATES, Estimate
 from dphmm.errors import DataError, require
 from dphmm.noise.randomness import KeyedRandomness, Randomness
+from dphmm.scenario import Scenario
 from dphmm.tables.keys import read_key
 
 __all__ = [
@@ -21,9 +23,11 @@ __all__ = [
     "column_option",
     "columns_from",
     "engine_option",
+    "estimate_option",
     "is_quiet",
     "json_option",
     "keyed",
+    "load_with",
     "print_json",
     "progress",
     "read_key",
@@ -45,6 +49,18 @@ column_option: Decorator = click.option(
     metavar="OURS=THEIRS",
     help="The name or number of a column, such as person=rider or time=4; may be repeated.",
 )
+
+estimate_option: Decorator = click.option(
+    "--estimate",
+    type=click.Choice(ESTIMATES),
+    help="What stands for a belief; by default what the scenario says.",
+)
+
+
+def load_with(path: str, estimate: Estimate | None) -> Scenario:
+    """The scenario of a file, with another estimate if one is asked for."""
+    scenario = Scenario.load(path)
+    return scenario if estimate is None else scenario.replace(estimate=estimate)
 
 
 def is_quiet() -> bool:

@@ -9,6 +9,8 @@ import click
 import numpy as np
 
 from dphmm.chain.anywhere import HELD_OUT, Share, Zeros
+from dphmm.chain.calendar import PARTS, Calendar
+from dphmm.chain.ground import Ground
 from dphmm.cli.common import (
     column_option,
     columns_from,
@@ -21,11 +23,13 @@ from dphmm.cli.common import (
 )
 from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
+from dphmm.scenario.counting import CHAINS, Counting, Kind
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
     learn_private,
     learn_public,
+    learn_walks,
     moves_within,
     support_from_edges,
 )
@@ -52,6 +56,14 @@ TOGETHER = 10_000
 @click.option("--time-step", help="A number, or like '5 min'; 1 unless you say so.")
 @click.option("--time-zone", help="The place of dates that name no zone.")
 @click.option("--slots", default=1, type=click.IntRange(1), help="Models that take turns.")
+@click.option(
+    "--chain",
+    default="first",
+    show_default=True,
+    type=click.Choice(CHAINS),
+    help="What a step depends on: the place, two places, or a direction and how long a stay was.",
+)
+@click.option("--by", type=click.Choice(list(PARTS)), help="A model for each hour, or weekday.")
 @click.option("--smoothing", default=0.0, type=click.FloatRange(0), help="Added to every count.")
 @click.option("--epsilon", help="Learn privately, at this price for everything of one person.")
 @click.option("--max-moves", default=100, show_default=True, type=click.IntRange(1))
@@ -83,6 +95,8 @@ def command(
     time_step: str | None,
     time_zone: str | None,
     slots: int,
+    chain: Kind,
+    by: str | None,
     smoothing: float,
     epsilon: str | None,
     max_moves: int,
@@ -102,6 +116,9 @@ def command(
 
     With --engine spark TRIPS is any table that Spark reads, by path or by name.
 
+    --chain momentum follows people best, if the states have places. --by hour learns the moves of
+    each hour, of the place that --time-zone names, drawn to those of the whole day.
+
     What nobody made may still happen: a learned model keeps a small probability of going
     anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
     who move as the model says is possible, and every sentence says so. --anywhere held-out takes
@@ -117,6 +134,7 @@ def command(
     Example:
       dphmm learn town/trips.csv --scenario town/scenario.toml
       dphmm learn trips.csv --states cells.csv --time-step "5 min" -o model.npz
+      dphmm learn town/trips.csv --scenario town/scenario.toml --chain momentum
       dphmm learn trips.csv --states cells.csv --epsilon 1 --radius 500m -o model.npz
       dphmm learn released.csv --from-releases town.toml -o better.npz
       dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
@@ -140,7 +158,10 @@ def command(
             raise click.UsageError("--from-releases must stand without --epsilon and --states")
         if zeros != "guesses" or anywhere is not None:
             raise click.UsageError("--from-releases must stand without --zeros and --anywhere")
-        learned = _from_releases(trips, Scenario.load(from_releases), iterations)
+        if chain != "first" or by is not None:
+            raise click.UsageError("--from-releases must stand without --chain and --by")
+        released = Scenario.load(from_releases)
+        learned, clock = _from_releases(trips, released, iterations), released.settings.clock
     elif states_file is None:
         raise click.UsageError("--states must be given, or --scenario")
     else:
@@ -152,21 +173,34 @@ def command(
             raise click.UsageError("--epsilon must go with --radius or --moves")
         if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):
             raise click.UsageError("--anywhere held-out must go with raw counts, made locally")
+        counting = _counting(states, clock, chain, by)
+        if counting is not None and (epsilon or slots > 1 or anywhere == HELD_OUT):
+            raise click.UsageError(
+                "--chain and --by must stand without --epsilon, --slots and --anywhere held-out"
+            )
+        if chain != "first" and (support is not None or smoothing):
+            raise click.UsageError(
+                "--chain must be first to go with --smoothing, --radius and --moves"
+            )
         columns = columns_from(column_names)
-        both: dict[str, Any] = {"support": support, "slots": slots}
-        both |= {"zeros": zeros, "anywhere": anywhere}
+        both: dict[str, Any] = {"support": support, "zeros": zeros, "anywhere": anywhere}
         raw = {"smoothing": smoothing, **both}
+        raw |= {"slots": slots} if counting is None else {"counting": counting}
         private = {"epsilon": epsilon, "max_moves": max_moves, "prior": prior, **both}
+        private |= {"slots": slots}
         if engine == "spark":
             options = raw if epsilon is None else private
             learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
         else:
-            people, lost = _people(trips, states, clock, columns, support)
-            if epsilon is None:
+            tracks = _tracks(trips, states, clock, columns)
+            people, lost = _people(tracks, clock, support, Path(trips).name)
+            if counting is not None:
+                learned = learn_walks(tracks, **raw)
+            elif epsilon is None:
                 learned = learn_public(people, len(states), **raw)
             else:
                 learned = learn_private(people, len(states), **private)
-    write_model(output, learned.model, learned.source)
+    write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, lost, epsilon is not None, as_json)
     return 0
 
@@ -189,13 +223,13 @@ def _report(
     as_json: bool,
 ) -> None:
     """What was learned, and from how much; the latter is private if the model is to be."""
-    first = learned.model.at(1)
+    first = learned.model.moves_into(1)[-1]
     if as_json:
-        facts = {"model": output, "states": first.n_states, "moves": int(first.transition.nnz)}
+        facts = {"model": output, "states": first.n_places, "moves": int(first.transition.nnz)}
         facts |= {"zeros": first.zeros, "anywhere": first.anywhere, "source": learned.source}
         print_json(facts if lost is None else {**facts, "private" if private else "from": lost})
         return
-    say(f"{output}: {first.n_states} states, {first.transition.nnz} possible moves")
+    say(f"{output}: {first.n_places} states, {first.transition.nnz} possible moves")
     if lost is not None:
         say(
             f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
@@ -209,10 +243,10 @@ def _report(
     say(f"source: {learned.source}")
 
 
-def _people(
-    trips: str, states: States, clock: Clock, columns: dict[str, str], support: Any
-) -> tuple[list[Moves], dict[str, int]]:
-    """Everybody's moves, and how many there are; trips are cut where a step is missing."""
+def _tracks(
+    trips: str, states: States, clock: Clock, columns: dict[str, str]
+) -> list[tuple[list[int], list[int]]]:
+    """Everybody's slots, and where they were in them."""
     tracks: dict[str, tuple[list[int], list[int]]] = {}
     for row in progress(
         read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
@@ -220,12 +254,19 @@ def _people(
         slots, visited = tracks.setdefault(row.person, ([], []))
         slots.append(row.slot)
         visited.append(row.state)
-    people = [Moves.of_rows(slots, visited) for slots, visited in tracks.values()]
+    return list(tracks.values())
+
+
+def _people(
+    tracks: list[tuple[list[int], list[int]]], clock: Clock, support: Any, name: str
+) -> tuple[list[Moves], dict[str, int]]:
+    """Everybody's moves, and how many there are; trips are cut where a step is missing."""
+    people = [Moves.of_rows(slots, visited) for slots, visited in tracks]
     moves = Moves.joined(people)
-    gaps = sum(len(set(slots)) - 1 for slots, _ in tracks.values()) - len(moves)
+    gaps = sum(len(set(slots)) - 1 for slots, _ in tracks) - len(moves)
     if not len(moves):
         raise DataError(
-            f"{Path(trips).name}: trips must hold neighbouring steps, got {gaps} gaps and no move; "
+            f"{name}: trips must hold neighbouring steps, got {gaps} gaps and no move; "
             f"is {clock.step!r} the right time step?"
         )
     if gaps > len(moves):
@@ -241,6 +282,19 @@ def _people(
         "gaps": gaps,
         "beyond": beyond,
     }
+
+
+def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Counting | None:
+    """How moves are counted, if not plainly."""
+    if chain == "first" and by is None:
+        return None
+    if by is not None and not clock.has_dates:
+        raise click.UsageError("--by must go with a --time-step like '5 min'")
+    if chain == "momentum" and not states.place_columns:
+        raise click.UsageError("--chain momentum must go with states that have places")
+    ground = Ground(states.values(states.place_columns)) if states.place_columns else None
+    calendar = None if by is None else Calendar(by, clock.seconds, clock.zone)
+    return Counting(len(states), chain, calendar, ground)
 
 
 def _on_spark(

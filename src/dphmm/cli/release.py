@@ -14,13 +14,16 @@ from typing import Any, BinaryIO
 import click
 
 from dphmm.books import Journal, Store
+from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import (
     check_apart,
     column_option,
     columns_from,
     engine_option,
+    estimate_option,
     json_option,
     keyed,
+    load_with,
     print_json,
     progress,
     progress_bar,
@@ -29,6 +32,7 @@ from dphmm.cli.common import (
 from dphmm.errors import DataError
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
+from dphmm.release.answers import Answers
 from dphmm.release.book import Book
 from dphmm.scenario import Scenario
 from dphmm.scenario.releasing import (
@@ -40,6 +44,7 @@ from dphmm.scenario.releasing import (
     published,
     refuse_first,
 )
+from dphmm.scenario.waiting import LateRows, Leaving
 from dphmm.tables.files import csv_text, whole_file
 from dphmm.tables.trips import Row, read_trips
 
@@ -60,6 +65,13 @@ TOGETHER = 4096
 @click.option("--person", help="Whose rows they are, if no column says so.")
 @click.option("--raw-times", is_flag=True, help="Write each row's own time, not its step's.")
 @click.option("--continue", "previous", metavar="FOLDER", help="Spark: the run to go on from.")
+@click.option(
+    "--lag",
+    type=click.IntRange(0),
+    metavar="STEPS",
+    help="Write a row when so many more steps were made, with the estimate that they give.",
+)
+@estimate_option
 @column_option
 @engine_option
 @json_option
@@ -74,6 +86,8 @@ def command(
     person: str | None,
     raw_times: bool,
     previous: str | None,
+    lag: int | None,
+    estimate: Estimate | None,
     column_names: tuple[str, ...],
     engine: str,
     master: str | None,
@@ -84,7 +98,8 @@ def command(
     One line in, one line out. Every answer is in the ledger, on disk, before it leaves; a step
     that was answered already gets the same answer and costs nothing, so a run that was stopped
     is simply run again. A file is checked to its end before anything is released, and many
-    people in it are released together.
+    people in it are released together. With --lag answers are drawn as ever, and their rows wait
+    for a better estimate.
 
     Where the scenario's schedule is silent a line has an estimate and no answer. If it answers
     gaps, the lines are one for every step instead, in order of person and time.
@@ -97,24 +112,26 @@ def command(
     Example:
       dphmm release town.toml trips.csv -o released.csv
       tail -f live.csv | dphmm release town.toml --json
+      tail -f live.csv | dphmm release town.toml --lag 10 --estimate median
       dphmm release town.toml trips.csv --store streams.db
       dphmm release town.toml trips.parquet -o monday --key-file key --engine spark
     """
+    scenario = load_with(scenario_file, estimate)
     if engine == "spark":
-        if output is None or key_file is None or trips == "-" or ledger or store or raw_times:
+        local = ledger or store or raw_times or lag is not None
+        if output is None or key_file is None or trips == "-" or local:
             raise click.UsageError(
                 "--engine spark must go with TRIPS, --output and --key-file, without --ledger, "
-                "--store and --raw-times"
+                "--store, --raw-times and --lag"
             )
         options: dict[str, Any] = {"key_file": key_file, "previous": previous, "person": person}
         options |= {"columns": columns_from(column_names), "client": client}
-        return _on_spark(master, Scenario.load(scenario_file), trips, output, as_json, options)
+        return _on_spark(master, scenario, trips, output, as_json, options)
     if previous is not None or master is not None:
         raise click.UsageError("--continue and --master must go with --engine spark")
     if store is not None and ledger is not None:
         raise click.UsageError("--store must not go with --ledger: a store has its own")
     randomness = keyed(key_file)
-    scenario = Scenario.load(scenario_file)
     columns = columns_from(column_names)
     is_file = trips != "-" and Path(trips).is_file()
     if trips != "-" and not Path(trips).exists():
@@ -142,7 +159,8 @@ def command(
             book = stack.enter_context(closing(Store.open(store)))
         else:
             book = stack.enter_context(Journal(ledger_file, scenario.settings.clock.time_of))
-        releasing = _Releasing(scenario, book, randomness, client, name, raw_times)
+        late = None if lag is None else LateRows(scenario, book, client, lag)
+        releasing = _Releasing(scenario, book, randomness, client, name, raw_times, late)
         if is_file:
             table = list(progress(rows(), what="checking"))
             done = stack.enter_context(progress_bar(total=len(table), what="releasing"))
@@ -177,7 +195,9 @@ class _Releasing:
         client: str,
         file: str,
         raw_times: bool,
+        late: LateRows | None,
     ) -> None:
+        self._late = late
         self._scenario = scenario
         self._book = book
         self._randomness = randomness
@@ -194,18 +214,45 @@ class _Releasing:
         """The answers to a file, of which nothing is released unless all of it can be."""
         ask = ask_rows(self._scenario, rows, self._client)
         refuse_first(engine.judge(self._book, ask, self._randomness), rows, self._file)
-        return self._answer(rows, done)
+        if self._late is None:
+            return self._answer(rows, done)
+        leaving = sorted(
+            (*self._wait(rows, done), *self._late.finish()), key=lambda row: row.number
+        )
+        return iter([[row.cells for row in leaving]])
 
     def live(self, rows: Iterator[Row]) -> Iterator[list[list[Any]]]:
         """The answers to rows as they come."""
         for some in hold_open(rows, self._scenario.settings.clock.open):
-            yield from self._answer(some)
+            if self._late is None:
+                yield from self._answer(some)
+            elif left := [row.cells for row in self._wait(some)]:
+                yield left
+        if self._late is not None:
+            yield [row.cells for row in self._late.finish()]
+
+    def _wait(
+        self, rows: list[Row], done: Callable[[int], object] = lambda count: None
+    ) -> Iterator[Leaving]:
+        """The rows whose estimates are final once these are answered."""
+        assert self._late is not None
+        answers = self._released(rows, done)
+        return self._late.add(answers, answer_rows(self._scenario, answers, self._times(rows)))
 
     def _answer(
         self, rows: list[Row], done: Callable[[int], object] = lambda count: None
     ) -> Iterator[list[list[Any]]]:
+        answers = self._released(rows, done)
+        cells = answer_rows(self._scenario, answers, self._times(rows))
+        while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
+            yield some
+
+    def _released(self, rows: list[Row], done: Callable[[int], object]) -> Answers:
+        """What leaves when some rows are answered."""
         ask = ask_rows(self._scenario, rows, self._client, self._last)
         since = latest_steps(self._book, ask) | self._since
+        if self._late is not None:
+            self._late.begin(ask, since)
         (answered,) = engine.release(self._book, [ask], self._randomness, done)
         refuse_first(answered, rows, self._file)
         self.repeated += answered.repeated
@@ -214,10 +261,10 @@ class _Releasing:
             for row in rows:
                 if row.slot >= self._since.get(row.person, row.slot):
                     self._since[row.person], self._last[row.person] = row.slot, row.state
-        times = [row.time for row in rows] if self._raw_times else None
-        cells = answer_rows(self._scenario, answers, times)
-        while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
-            yield some
+        return answers
+
+    def _times(self, rows: list[Row]) -> list[str] | None:
+        return [row.time for row in rows] if self._raw_times else None
 
 
 def _on_spark(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from dphmm.cli.common import json_option, print_json, progress, say
+from dphmm.chain.estimates import Estimate
+from dphmm.cli.common import estimate_option, json_option, load_with, print_json, progress, say
 from dphmm.errors import DataError
 from dphmm.geometry.exact import as_text
-from dphmm.report import TrackFacts, private_errors, read_truth, scenario_page
+from dphmm.report import LAG, TrackFacts, private_errors, read_truth, scenario_page
 from dphmm.scenario.released import read_releases
-from dphmm.scenario.scenario import Scenario
 from dphmm.tables.files import write_whole
 
 __all__ = ["command"]
@@ -29,6 +29,10 @@ __all__ = ["command"]
     metavar="TRIPS",
     help="The true trips. Adds a section for their owner that must not be published.",
 )
+@click.option(
+    "--lag", default=LAG, show_default=True, type=click.IntRange(0), help="Steps waited for."
+)
+@estimate_option
 @json_option
 def command(
     scenario_file: str,
@@ -37,6 +41,8 @@ def command(
     person: str | None,
     unit: str,
     private_truth: str | None,
+    lag: int,
+    estimate: Estimate | None,
     as_json: bool,
 ) -> int:
     r"""Write one HTML page about RELEASES, the output of `dphmm release`.
@@ -52,9 +58,9 @@ def command(
     read = [scenario_file, releases, *([private_truth] if private_truth else [])]
     if any(Path(output).resolve() == Path(name).resolve() for name in read):
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
-    scenario = Scenario.load(scenario_file)
+    scenario = load_with(scenario_file, estimate)
     tracks = read_releases(releases, scenario, partial(progress, what="reading"))
-    people = [TrackFacts(track) for track in tracks]
+    people = [TrackFacts(track, lag) for track in tracks]
     names = [track.person for track in tracks]
     if person is not None and person not in names:
         raise DataError(f"{Path(releases).name}: file must hold releases of --person, got none")
@@ -78,6 +84,7 @@ def command(
                 answer["private_errors"] = {
                     "raw": found.raw,
                     "estimate": found.estimate,
+                    "lagged": found.lagged,
                     "smoothed": found.smoothed,
                 }
         print_json(answer)

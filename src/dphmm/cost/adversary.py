@@ -187,7 +187,7 @@ def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:
     [0, 1]
     """
     expect(model, Chain, "model")
-    rows = check_rows(observations, model.n_states)
+    rows = check_rows(observations, model.n_places)
     if not _explains(model, rows, start):
         raise ArgumentError("model must allow the releases, got one in which they are impossible")
     return Attack(
@@ -200,11 +200,12 @@ def attack(observations: Observations, *, model: Chain, start: Start) -> Attack:
 
 def _explains(model: Chain, rows: Sequence[FloatArray | None], start: Start) -> bool:
     """Whether some path of the model can give the releases: a question about masks alone."""
-    possible = Belief.known(start, model.n_states).possible
+    possible, memory = model.known(start).possible, model.memory
     for time, row in enumerate(rows, start=1):
-        possible = model.at(time).successors(possible)
+        possible = model.reach(possible, time)
         if row is not None:
-            possible = possible & (row > -inf)
+            allowed = row > -inf
+            possible = possible & (allowed if memory is None else allowed[memory.current])
         if not possible.any():
             return False
     return True
@@ -253,7 +254,7 @@ def private_score(
     expect(found, Attack, "found")
     expect(query, Query, "query")
     expect(model, Chain, "model")
-    sizes = {query.n_states, model.n_states, *(belief.n_states for belief in found.filtered)}
+    sizes = {query.n_states, model.n_places, *(belief.n_states for belief in found.filtered)}
     if len(sizes) > 1:
         raise ArgumentError(
             f"query must have the states of the model and of the attack, got {sorted(sizes)}"
@@ -309,7 +310,7 @@ def suspect_probabilities(
         if isinstance(prior, int | np.integer):
             raise ArgumentError(f"prior must have {len(suspects)} entries, got a number")
         before = Belief.known(prior, len(suspects), "prior").probabilities
-    rows = check_rows(observations, suspects[0][0].n_states)
+    rows = check_rows(observations, suspects[0][0].n_places)
     with np.errstate(divide="ignore"):
         scores = np.log(before)
     for number, (model, start) in enumerate(suspects):

@@ -72,6 +72,8 @@ class History:
             raise ArgumentError(
                 f"possible must have one mask for each of {len(steps)} steps, got {len(possible)}"
             )
+        # Two paths are paths of places; a chain with memory may allow fewer than are counted.
+        began, model = None if start is None else _known(start, model), model.on_places
         models = tuple(model.at(time + step) for step in range(1, len(steps) + 1))
         for charge in {id(charge): charge for answers in steps for charge in answers}.values():
             if charge.query.n_states != model.n_states:
@@ -82,7 +84,8 @@ class History:
         given = possible if possible is not None else [None] * len(steps)
         object.__setattr__(self, "charges", steps)
         object.__setattr__(self, "models", models)
-        object.__setattr__(self, "_begins", (_known(start, model.n_states), tuple(given)))
+        known = np.ones(model.n_states, dtype=bool) if began is None else began
+        object.__setattr__(self, "_begins", (known, tuple(given)))
         masks = _masks(models, self._begins[0], given)
         object.__setattr__(self, "possible", masks[0])
         object.__setattr__(self, "reached", masks[1])
@@ -255,13 +258,11 @@ def _step(answers: Iterable[Charge]) -> tuple[Charge, ...]:
     return step
 
 
-def _known(start: Start | Mask | None, n_states: int) -> Mask:
-    if start is None:
-        return np.ones(n_states, dtype=bool)
+def _known(start: Start | Mask, model: Chain) -> Mask:
     # Booleans would pass for probabilities, and a mask of one state for certainty.
     if not isinstance(start, Belief) and np.asarray(start).dtype == np.bool_:
-        return possible_mask(start, n_states)
-    return Belief.known(start, n_states).possible
+        return possible_mask(start, model.n_places)
+    return model.place_mask(model.known(start).possible)
 
 
 def _masks(

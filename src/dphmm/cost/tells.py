@@ -126,7 +126,7 @@ def _law(step: Protected, price: Fraction) -> PrivacyLoss:
 
 def tell(
     history: History,
-    start: Belief,
+    start: Belief | None,
     answers: Sequence[tuple[Protected, Fraction]],
     policy: PolicyGraph,
     prior: Sequence[Belief],
@@ -140,7 +140,8 @@ def tell(
 
     Args:
         history: What was released, step by step.
-        start: What was known before.
+        start: What was known before; None for a chain with memory, of which the history knows
+            which paths are possible but not how probable they are.
         answers: What protected each answer, and its price.
         policy: Which states are linked.
         prior: The belief about every step before any release.
@@ -155,8 +156,13 @@ def tell(
     if fixed and not adaptive and len(answers) >= OFTEN:
         law = linked_loss(answers)
         chance = None if law is None else law.epsilon(DELTA)
-    if not adaptive and len(history) * max(int(m.sum()) for m in history.possible) ** 2 <= CHEAP:
+    if start is not None and not adaptive and _size(history) <= CHEAP:
         leakage = bound_leakage(history, start, policy)
     moved = realised_leakage(prior, posterior, policy)
     realised = exp(moved) if moved < 700 else inf
     return Tells(linked, chance, DELTA, leakage, realised, places)
+
+
+def _size(history: History) -> int:
+    """Pairs of states times steps."""
+    return len(history) * max(int(mask.sum()) for mask in history.possible) ** 2

@@ -9,7 +9,6 @@ from dphmm.evaluate.metrics import (
     hidden_among,
     moving_average,
     protected_state,
-    spatial_median,
 )
 from dphmm.evaluate.readers import Reader, first_order, hourly, momentum, second_order
 from dphmm.evaluate.study import Fold, folds_of, ratios
@@ -37,6 +36,5 @@ __all__ = [
     "ratios",
     "run",
     "second_order",
-    "spatial_median",
     "tasks_of",
 ]

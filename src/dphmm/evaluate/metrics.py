@@ -13,10 +13,7 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 
-__all__ = ["distances", "hidden_among", "moving_average", "protected_state", "spatial_median"]
-
-NEAREST = 1e-9
-"""How close to a state, in the units of the query, the median counts as being there."""
+__all__ = ["distances", "hidden_among", "moving_average", "protected_state"]
 
 
 def distances(answers: ArrayLike, true_answers: ArrayLike) -> FloatArray:
@@ -68,33 +65,6 @@ def moving_average(values: ArrayLike, width: int) -> FloatArray:
     last = np.minimum(steps + width // 2 + 1, series.shape[-1])
     sums = np.concatenate([np.zeros_like(series[..., :1]), np.cumsum(series, axis=-1)], axis=-1)
     return np.asarray((sums[..., last] - sums[..., first]) / (last - first))
-
-
-def spatial_median(
-    values: FloatArray, probabilities: FloatArray, iterations: int = 30
-) -> FloatArray:
-    """The point with the smallest expected distance to a random state (Weiszfeld).
-
-    The mean makes the expected *square* small; where a belief has two hills the mean lies
-    between them and the median on the higher one. Public, if the probabilities are.
-
-    >>> spatial_median(np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([0.9, 0.1])).round(3).tolist()
-    [0.0, 0.0]
-    """
-    likely = np.flatnonzero(probabilities > 1e-7 * probabilities.max())
-    points, weights = values[likely], probabilities[likely]
-    middle = weights @ points / weights.sum()
-    for _ in range(iterations):
-        apart = np.maximum(distances(points, middle), NEAREST)
-        pull = weights / apart
-        moved = pull @ points / pull.sum()
-        if distances(moved, middle) < 1e-4 * (1e-9 + np.ptp(points, axis=0).max()):
-            break
-        middle = moved
-    at_states = points[np.argmin(distances(points, middle))]
-    candidates = np.stack([middle, at_states])
-    costs = [float(weights @ distances(points, candidate)) for candidate in candidates]
-    return np.asarray(candidates[int(np.argmin(costs))], dtype=np.float64)
 
 
 def visits(sequences: list[IntArray], n_states: int) -> FloatArray:

@@ -1,9 +1,9 @@
 """Better estimates at the same epsilon: readers compared on people they were not learned from.
 
-People are dealt into folds. Each fold's sequences are released under the distance policy with a
-chain of the other folds, and the same answers are read by every reader. The readers' weights
-are chosen within the other folds: by how well a chain of some of their people predicts
-the moves of the rest. So nothing about the evaluated people is used, not even to tune.
+People are dealt into folds, ids of one person together. Each fold's sequences are released under
+the distance policy with a chain of the other folds, and the same answers are read by every reader.
+The readers' weights are chosen within the other folds: by how well a chain of some of their people
+predicts the moves of the rest. So nothing about the evaluated people is used, not even to tune.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from itertools import product
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.chain.chains import SecondOrderModel
+from dphmm.chain.ground import TURNS
+from dphmm.chain.momentum import contexts_of
+from dphmm.chain.pairs import SecondOrderModel, pair_numbers
 from dphmm.evaluate.metrics import distances
 from dphmm.evaluate.readers import (
     ESTIMATES,
     Reader,
     at_hours,
-    context_of,
     first_order,
-    first_order_matrix,
     hourly,
     log_score,
     momentum,
-    momentum_matrix,
     second_order,
 )
 from dphmm.evaluate.workloads import Workload
@@ -34,7 +33,7 @@ from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.release.stream import Stream
-from dphmm.tables.datasets import Trip, cut_trips
+from dphmm.tables.datasets import Trip, cut_trips, same_person
 
 __all__ = ["READERS", "Fold", "folds_of", "ratios"]
 
@@ -98,36 +97,40 @@ def folds_of(workload: Workload, *, quick: bool = False) -> list[Fold]:
 
 
 def deal(trips: list[Trip]) -> dict[str, int]:
-    """Which fold each person belongs to."""
-    people = sorted({trip.person for trip in trips})
+    """Which fold each id belongs to; ids that are one person belong to one."""
+    person = same_person(trips)
+    people = sorted(set(person.values()))
     order = np.random.default_rng(DEAL).permutation(len(people))
-    return {people[place]: position % FOLDS for position, place in enumerate(order)}
+    fold = {people[place]: position % FOLDS for position, place in enumerate(order)}
+    return {name: fold[one] for name, one in person.items()}
 
 
 def choose(workload: Workload, training: list[Trip], fold: dict[str, int], last: int) -> Chosen:
     """The weights that predict the moves of one training fold best from the others."""
-    grid = workload.grid
+    ground = workload.ground
     learn = [trip.states for trip in training if fold[trip.person] != last]
     check = [trip.states for trip in training if fold[trip.person] == last]
     sources = np.concatenate([states[:-1] for states in check])
     targets = np.concatenate([states[1:] for states in check])
 
     def first_score(weight: float) -> float:
-        return log_score(first_order_matrix(learn, grid, weight), sources, targets)
+        chain = first_order(learn, ground, weight=weight).chain.at(1)
+        return log_score(chain.transition, sources, targets)
 
     weight = max(WEIGHTS, key=first_score)
 
     def momentum_score(setting: tuple[float, int]) -> float:
         trust, patience = setting
-        matrix, _, contexts = momentum_matrix(learn, grid, weight, trust, patience)
-        seen = [context_of(states, grid.row_col, patience) for states in check]
+        options = {"weight": weight, "trust": trust, "patience": patience}
+        model = momentum(learn, ground, **options).chain.at(1)  # type: ignore[arg-type]
+        seen = [contexts_of(states, ground, patience) for states in check]
+        contexts = TURNS + patience
         before = sources * contexts + np.concatenate([context[:-1] for context in seen])
         after = targets * contexts + np.concatenate([context[1:] for context in seen])
-        return log_score(matrix, before, after)
+        return log_score(model.transition, before, after)
 
     def pair_score(trust: float) -> float:
-        reader = second_order(learn, grid, weight=weight, trust=trust)
-        return _pair_score(reader, check, grid.n_states)
+        return _pair_score(second_order(learn, ground, weight=weight, trust=trust), check)
 
     trust, patience = max(product(TRUSTS, PATIENCES), key=momentum_score)
     bands = [workload.bands(t.times) for t in training if fold[t.person] != last]
@@ -136,7 +139,7 @@ def choose(workload: Workload, training: list[Trip], fold: dict[str, int], last:
 
     def hourly_score(among: float) -> float:
         total = 0.0
-        for band, model in enumerate(hourly(learn, bands, grid, weight=weight, trust=among)):
+        for band, model in enumerate(hourly(learn, bands, ground, weight=weight, trust=among)):
             moves = np.flatnonzero(into == band)
             if len(moves):
                 score = log_score(model.transition, sources[moves], targets[moves])
@@ -152,14 +155,14 @@ def choose(workload: Workload, training: list[Trip], fold: dict[str, int], last:
     )
 
 
-def _pair_score(reader: Reader, check: list[IntArray], n_states: int) -> float:
+def _pair_score(reader: Reader, check: list[IntArray]) -> float:
     """As `log_score`, where a pair of states that the chain has not counts as very rare."""
     model = reader.chain
     assert isinstance(model, SecondOrderModel)
-    pairs = model.pairs
-    keys = pairs[:, 0] * n_states + pairs[:, 1]
-    before = np.concatenate([states[:-2] * n_states + states[1:-1] for states in check])
-    after = np.concatenate([states[1:-1] * n_states + states[2:] for states in check])
+    keys = pair_numbers(model.pairs[:, 0], model.pairs[:, 1], model.n_places)
+    walked = [pair_numbers(states[:-1], states[1:], model.n_places) for states in check]
+    before = np.concatenate([pairs[:-1] for pairs in walked])
+    after = np.concatenate([pairs[1:] for pairs in walked])
     places = [
         np.minimum(np.searchsorted(keys, wanted), len(keys) - 1) for wanted in (before, after)
     ]
@@ -171,18 +174,18 @@ def _pair_score(reader: Reader, check: list[IntArray], n_states: int) -> float:
 def _read_runs(
     workload: Workload, training: list[Trip], runs: list[Trip], chosen: Chosen, number: int
 ) -> dict[str, FloatArray]:
-    grid, query = workload.grid, workload.query
+    ground, query = workload.ground, workload.query
     learn = [trip.states for trip in training]
     bands = [workload.bands(trip.times) for trip in training]
-    plain = first_order(learn, grid, weight=chosen.weight)
+    plain = first_order(learn, ground, weight=chosen.weight)
     readers = {
         "first_order": plain,
-        "second_order": second_order(learn, grid, weight=chosen.weight, trust=chosen.pair_trust),
+        "second_order": second_order(learn, ground, weight=chosen.weight, trust=chosen.pair_trust),
         "momentum": momentum(
-            learn, grid, weight=chosen.weight, trust=chosen.trust, patience=chosen.patience
+            learn, ground, weight=chosen.weight, trust=chosen.trust, patience=chosen.patience
         ),
     }
-    hours = hourly(learn, bands, grid, weight=chosen.weight, trust=chosen.hourly_trust)
+    hours = hourly(learn, bands, ground, weight=chosen.weight, trust=chosen.hourly_trust)
     policy = PolicyGraph.within_distance(query, workload.radius)
     plan = Plan(policy, query)
     names = [f"{reader}_{kind}" for reader in READERS for kind in ESTIMATES]

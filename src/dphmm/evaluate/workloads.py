@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.chain.ground import Ground
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.query import Query
@@ -70,6 +71,11 @@ class Workload:
     def query(self) -> Query:
         """Where a state is, in kilometres."""
         return Query(self.grid.centers / 1000, step=STEP_KM)
+
+    @cached_property
+    def ground(self) -> Ground:
+        """Where the cells lie, for chains that know directions."""
+        return Ground(self.grid.centers)
 
     @property
     def steps(self) -> int:

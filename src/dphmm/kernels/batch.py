@@ -35,15 +35,18 @@ def weigh(
     by facet and state, `answers` a z by facet and person. `free` as in `kernels.release`.
     """
     states, people = after.shape
-    least = np.full(people, np.inf)
     for state in range(states):
-        row, norm = after[state], logs[state]
+        row = after[state]
         row[:] = jumps[state]
         for entry in range(indptr[state], indptr[state + 1]):
             weight = data[entry]
             source = before[indices[entry]]
             for person in range(people):
                 row[person] += weight * source[person]
+    # Places, of which a chain with memory has fewer than states.
+    least = np.full(people, np.inf)
+    for state in range(len(logs)):
+        norm = logs[state]
         norm[:] = 0.0
         for facet in range(len(offsets)):
             height, offset = heights[facet, state], offsets[facet]
@@ -61,7 +64,7 @@ def weigh(
             norm[:] = np.ceil(norm)
         for person in range(people):
             least[person] = min(least[person], norm[person])
-    for state in range(states):
+    for state in range(len(logs)):
         norm = logs[state]
         for person in range(people):
             norm[person] = -epsilon * (norm[person] - least[person])

@@ -98,6 +98,41 @@ def predict(
 
 
 @njit(cache=True)
+def look_back(
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    jumps: FloatArray,
+    current: IntArray,
+    factors: FloatArray,
+    after: FloatArray,
+    before: FloatArray,
+) -> float:
+    """The likelihood of what comes after a move, for every state before it, the largest being 1.
+
+    `after` is that of what comes later, `factors` of what came at the places of the states that
+    the moves lead to. Gives the least.
+    """
+    states = len(after)
+    weights = np.empty(states)
+    # One number serves every state: where a jump leads does not depend on its start.
+    jump = 0.0
+    for state in range(states):
+        weights[state] = after[state] * factors[current[state]]
+        jump += jumps[state] * weights[state]
+    peak, least = 0.0, np.inf
+    for state in range(states):
+        total = jump
+        for entry in range(np.uint32(indptr[state]), np.uint32(indptr[state + 1])):
+            total += data[entry] * weights[np.uint32(indices[entry])]
+        before[state] = total
+        peak = max(peak, total)
+        least = min(least, total)
+    scale(before, peak)
+    return least / peak if peak > 0.0 else 0.0
+
+
+@njit(cache=True)
 def scale(after: FloatArray, total: float) -> None:
     """Divide weights by their sum; when all are too small, wide numbers must take over."""
     if total > 0.0:

@@ -84,6 +84,25 @@ class Sampler(ABC):
                 return noise[0]
         return np.array(self.draw_with_integers(epsilon, words), dtype=object)
 
+    def draw_under(
+        self,
+        laws: Sequence[tuple[bytes, ...]],
+        law_of: IntArray,
+        epsilon: Fraction,
+        source: Randomness,
+        names: Sequence[bytes],
+        states: IntArray,
+    ) -> ObjectArray:
+        """`draw_many` for rows of several laws; `law_of` is the number of each row's."""
+        if len(laws) == 1:
+            return self.draw_many(epsilon, source, names, laws[0], states)
+        noise = np.zeros((len(names), self.body.dimension), dtype=object)
+        for number in np.unique(law_of).tolist():
+            some = np.flatnonzero(law_of == number)
+            chosen = [names[row] for row in some.tolist()]
+            noise[some] = self.draw_many(epsilon, source, chosen, laws[number], states[some])
+        return noise
+
     def draw_many(
         self,
         epsilon: Fraction,

@@ -137,6 +137,7 @@ class PolicyGraph:
             model: The chain's moves.
         """
         expect(model, MarkovModel, "model")
+        model = model.on_places.at(0)
         pattern = model.transition
         members = np.asarray(pattern.indices, dtype=np.int64)
         offsets = np.asarray(pattern.indptr, dtype=np.int64)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
+from dphmm.chain.memory import Memory
 from dphmm.errors import ArgumentError, expect, expect_one_of
 from dphmm.geometry.exact import Exact, as_delta
 from dphmm.geometry.hull import SensitivityHull
@@ -137,6 +138,11 @@ class Protected:
     def known_answer(self) -> ObjectArray:
         """The answer where only one state is possible, whoever asks and wherever they are."""
         return lattice_vector(self.query.points[int(np.argmax(self.possible))])
+
+    @property
+    def known_value(self) -> FloatArray:
+        """The same as the query has it, without the rounding to the lattice."""
+        return self.query.values[int(np.argmax(self.possible))]
 
     @cached_property
     def binding(self) -> PolicyGraph:
@@ -261,17 +267,21 @@ class Plan:
         parts = [self.policy.digest, self.query.digest, *(str(fact).encode() for fact in facts)]
         return hashlib.sha256(encoded(tuple(parts))).digest()
 
-    def to_protect(self, prior: Belief) -> Mask:
+    def to_protect(self, prior: Belief, memory: Memory | None = None) -> Mask:
         """The states to protect: all that are possible, or with delta the likeliest of them.
 
         Args:
             prior: What is believed before the release.
+            memory: That of the chain, if it has one: then its places are protected.
         """
         expect(prior, Belief, "prior")
+        if memory is not None:
+            expect(memory, Memory, "memory")
         if not self.delta:
-            return prior.possible
+            return prior.possible if memory is None else memory.reached(prior.possible)
         # The small probability of going anywhere would fill the set with far states.
-        return location_set(prior.by_own_moves(), float(self.delta))
+        likely = prior.by_own_moves()
+        return location_set(likely if memory is None else memory.sum(likely), float(self.delta))
 
     def at(self, possible: ArrayLike) -> Protected:
         """What protects the states of a possible set.

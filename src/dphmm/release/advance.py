@@ -14,6 +14,8 @@ import numpy as np
 from dphmm import kernels
 from dphmm._types import FloatArray, ObjectArray
 from dphmm.chain.belief import Belief, Predicted
+from dphmm.chain.estimates import Estimate
+from dphmm.chain.memory import Memory
 from dphmm.chain.stochastic import SAFE_PROBABILITY
 from dphmm.geometry.lattice import largest
 from dphmm.noise.mechanism import Mechanism
@@ -22,31 +24,57 @@ __all__ = ["conditioned", "conditioned_plainly"]
 
 
 def conditioned(
-    prior: Belief, mechanism: Mechanism, lattice: ObjectArray
+    prior: Belief,
+    mechanism: Mechanism,
+    lattice: ObjectArray,
+    estimate: Estimate = "mean",
+    memory: Memory | None = None,
 ) -> tuple[Belief, FloatArray]:
-    """The belief after an answer, and its mean in the units of the query."""
+    """The belief after an answer, and the value that stands for it, in the units of the query."""
+    posterior, mean = _with_mean(prior, mechanism, lattice, memory)
+    if estimate == "mean":
+        return posterior, mean
+    values = mechanism.query.values
+    if memory is None:
+        return posterior, posterior.median(values)
+    # As a batch does, without dividing the sums of places by theirs.
+    found = np.empty((values.shape[1], 1))
+    beliefs, only = posterior.probabilities[:, np.newaxis], np.zeros(1, dtype=np.int64)
+    kernels.estimate.medians(beliefs, memory.current, values, only, found)
+    return posterior, found[:, 0]
+
+
+def _with_mean(
+    prior: Belief, mechanism: Mechanism, lattice: ObjectArray, memory: Memory | None
+) -> tuple[Belief, FloatArray]:
     if not isinstance(prior, Predicted) or largest(lattice) > mechanism.furthest:
-        return conditioned_plainly(prior, mechanism, lattice)
+        return conditioned_plainly(prior, mechanism, lattice, memory)
     if prior.source.is_plain:
         done = _in_floats(prior, mechanism, lattice)
         if done is not None:
             return done
+    if memory is not None:
+        return conditioned_plainly(prior, mechanism, lattice, memory)
     return _in_wide_numbers(prior, mechanism, lattice)
 
 
 def conditioned_plainly(
-    prior: Belief, mechanism: Mechanism, lattice: ObjectArray
+    prior: Belief, mechanism: Mechanism, lattice: ObjectArray, memory: Memory | None = None
 ) -> tuple[Belief, FloatArray]:
     """The same by the two verbs."""
-    posterior = prior.condition(mechanism.lattice_log_likelihood(lattice))
-    return posterior, posterior.mean(mechanism.query.values)
+    seen, values = mechanism.lattice_log_likelihood(lattice), mechanism.query.values
+    if memory is None:
+        posterior = prior.condition(seen)
+        return posterior, posterior.mean(values)
+    posterior = prior.condition(seen[memory.current])
+    return posterior, memory.merge(posterior).mean(values)
 
 
 def _in_floats(
     prior: Predicted, mechanism: Mechanism, lattice: ObjectArray
 ) -> tuple[Belief, FloatArray] | None:
     incoming = prior.model.incoming
-    after, logs = np.empty(prior.n_states), _scratch(prior.n_states)
+    after, logs = np.empty(prior.n_states), _scratch(mechanism.query.n_states)
     kernels.release.weigh(
         incoming.indptr,
         incoming.indices,
@@ -61,7 +89,9 @@ def _in_floats(
     )
     np.exp(logs, out=logs)
     mean = np.empty(mechanism.query.dimension)
-    least = kernels.release.settle(after, logs, prior.possible, mechanism.query.values, mean)
+    lift = prior.model.lift
+    values = lift(mechanism.query.values)
+    least = kernels.release.settle(after, lift(logs), prior.possible, values, mean)
     if not least >= SAFE_PROBABILITY:
         return None
     return Belief(prior.possible, after, None), mean

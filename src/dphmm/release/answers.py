@@ -43,12 +43,12 @@ class BatchRelease:
         times: The slot of the clock that each answer is about.
         answer: The noisy answers, in the units of the query, a row each.
         lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of each posterior.
+        estimate: The mean or the median of each posterior.
         epsilon: The price of each.
         private: False when an experiment's generator drew the noise.
         charges: What it cost whom.
         silent: The numbers of the people for whom the schedule was silent; nothing was said.
-        silent_estimate: The mean of what is believed about each of those.
+        silent_estimate: The mean or the median of what is believed about each of those.
     """
 
     people: IntArray

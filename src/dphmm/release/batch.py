@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dphmm._types import IntArray, Mask, ObjectArray
+from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
-from dphmm.chain.chains import TimeVaryingModel
-from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.chain.estimates import Estimate, check_estimate
+from dphmm.chain.markov import Chain
 from dphmm.cost.budget import Budgets
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
@@ -43,12 +43,11 @@ from dphmm.release.moment import (
 from dphmm.release.schedule import (
     NEVER,
     Schedule,
-    estimates,
     expected_error,
     price_of,
     speaking_people,
 )
-from dphmm.release.standing import Standing
+from dphmm.release.standing import Standing, shared_by
 from dphmm.release.threads import one_at_a_time
 
 __all__ = ["Batch"]
@@ -73,6 +72,7 @@ class Batch:
         randomness: See `Stream`.
         law: See `Stream`.
         threads: How many threads to use; by default one for each core.
+        estimate: See `Stream`.
 
     >>> from dphmm import MarkovModel, PolicyGraph, Query
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
@@ -99,6 +99,7 @@ class Batch:
         randomness: Randomness | None = None,
         law: bytes | None = None,
         threads: int | None = None,
+        estimate: Estimate = "mean",
     ) -> None:
         check_parts(model, plan, randomness, time, schedule)
         if plan.delta:
@@ -118,7 +119,7 @@ class Batch:
         self.began = read_times(time, len(people))
         self.times = self.began.copy()
         """The slot of everybody's latest step."""
-        if isinstance(model, TimeVaryingModel) and len(people) and np.ptp(self.times):
+        if model.varies and len(people) and np.ptp(self.times):
             raise ArgumentError("time must be one for all where the model changes with time")
         self._names = [person_bytes(client, person) for person in people]
         self._randomness: Randomness = SecureRandomness() if randomness is None else randomness
@@ -129,8 +130,10 @@ class Batch:
         self._spoke = np.full(len(people), NEVER)
         self._clock = ""
         self._lock = threading.RLock()
-        beliefs = read_beliefs(start, len(people), model.n_states)
-        self._table = BeliefTable(beliefs, plan.query, threads or os.cpu_count() or 1)
+        self.estimate = check_estimate(estimate)
+        beliefs = read_beliefs(start, len(people), model)
+        threads = threads or os.cpu_count() or 1
+        self._table = BeliefTable(beliefs, plan.query, threads, self.estimate)
         self._laws, self._law_of = [law or b""], np.zeros(len(people), dtype=np.int64)
         if law is None and beliefs:
             self._laws, self._law_of = laws_of(model, plan, beliefs, schedule)
@@ -149,20 +152,14 @@ class Batch:
         """
         standings = expect_each(standings, Standing, "standings")
         expect(options.get("law"), bytes, "law")
-        laws = {standing.law for standing in standings if standing.law}
-        clients = {standing.line.client for standing in standings}
-        clocks = {standing.clock for standing in standings}
-        if max(len(laws), len(clients), len(clocks)) > 1:
-            raise ArgumentError("standings must be of one client, law and clock, got several")
-        if laws - {options["law"]}:
-            raise ArgumentError("law must be that of the standings, got another")
+        client, clock = shared_by(standings, options["law"])
         batch = cls(
             model,
             plan,
             people=[standing.line.person for standing in standings],
             start=[standing.belief for standing in standings],
             time=[standing.time for standing in standings],
-            client=clients.pop() if clients else "",
+            client=client,
             **options,
         )
         batch.began = np.array([standing.began for standing in standings], dtype=np.int64)
@@ -172,7 +169,7 @@ class Batch:
         batch._constrained = Totals([standing.constrained for standing in standings])
         spoke = [NEVER if one.spoke is None else one.spoke for one in standings]
         batch._spoke = np.array(spoke, dtype=np.int64)
-        batch._clock = clocks.pop() if clocks else ""
+        batch._clock = clock
         return batch
 
     @property
@@ -188,6 +185,12 @@ class Batch:
             person: Their number.
         """
         return self._table.belief(self._number(person))
+
+    def _estimates_of(self, people: IntArray) -> FloatArray:
+        """The values that stand for what is believed about some people now, a row each."""
+        values, beliefs = self.query.values, map(self.belief, people.tolist())
+        found = [self.model.estimate(belief, values, self.estimate) for belief in beliefs]
+        return np.array(found).reshape(-1, self.query.dimension)
 
     def _number(self, person: int, argument: str = "person") -> int:
         if whole(person, argument) >= len(self.people):
@@ -272,22 +275,28 @@ class Batch:
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
         states = np.asarray(true_states)
         times = self.times + 1
-        model = self.model.at(int(times[0]) if len(times) else 0)
-        answered, silent = self._answered(states, active, price, times, model)
+        answered, silent = self._answered(states, active, price, times)
+        first = int(times[0]) if len(times) else 0
+        zeros = self.model.has_zeros_into(first)
+        *before, model = self.model.moves_into(first)
+        for one in before:
+            self._table.skip(one)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
         charges: list[Charge] = []
+        alone: list[tuple[IntArray, Protected]] = []
         for possible, members in self._table.move_sets(model):
             speaking = members[answered[members]]
             if not len(speaking):
                 continue
             step = self.plan.at(possible)
             cost = step.price(price)
-            sentence = release_statement(step, price, stated_zeros=model.has_stated_zeros)
+            sentence = release_statement(step, price, stated_zeros=zeros)
             charges.append(Charge(speaking, cost, step.constrained(cost), sentence))
             if step.is_lone:
                 said = step.known_answer
+                alone.append((speaking, step))
             else:
                 noise = step.mechanism(price)
                 said = self._draw(noise, step, states, speaking, times)
@@ -297,6 +306,8 @@ class Batch:
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
         estimate = self._table.move(model, noises, noise_of, lattice)
+        for speaking, step in alone:
+            estimate[speaking] = step.known_value
         self.times = times
         self._steps += 1
         self._budgets.move()
@@ -316,16 +327,14 @@ class Batch:
             private=self._randomness.private,
             charges=tuple(charges),
             silent=silent,
-            silent_estimate=estimates(map(self.belief, silent.tolist()), self.query.values),
+            silent_estimate=self._estimates_of(silent),
         )
 
     @one_at_a_time
     def skip(self) -> None:
         """Move everybody one step without a word."""
-        model = self.model.at(int(self.times[0]) + 1 if len(self.times) else 0)
-        self._table.move_sets(model)
-        nothing = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
-        self._table.move(model, [], np.full(len(self.people), SILENT), nothing)
+        for model in self.model.moves_into(int(self.times[0]) + 1 if len(self.times) else 0):
+            self._table.skip(model)
         self.times = self.times + 1
         self._steps += 1
         self._budgets.move()
@@ -339,7 +348,6 @@ class Batch:
         active: ArrayLike | None,
         price: Fraction,
         times: IntArray,
-        model: MarkovModel,
     ) -> tuple[Mask, IntArray]:
         """Who is to be answered, and who gets silence; everything that could fail does so here."""
         people = len(self.people)
@@ -355,8 +363,8 @@ class Batch:
         if self.schedule is not None:
 
             def error(person: int) -> float:
-                prior = self._table.belief(person).predict(model)
-                return expected_error(prior, self.query.values)
+                prior = self.model.predict(self._table.belief(person), int(times[person]))
+                return expected_error(self.model, prior, self.query.values)
 
             answered = speaking_people(self.schedule, asked, times, self._spoke, error)
         over = np.flatnonzero(answered & ~self.affordable(price))
@@ -379,20 +387,12 @@ class Batch:
         used = states[people].astype(np.int64)
         outside = ~step.possible[used]
         used[outside] = self.query.nearest_states(used[outside], step.possible)
-        names, sampler = [b""] * len(people), mechanism.sampler
+        names = [b""] * len(people)
         if self._randomness.keyed:  # other noise reads no moment
             chosen = [self._names[person] for person in people.tolist()]
             names = moments_bytes(chosen, times[people], self.query.name)
-        if len(self._laws) == 1:
-            shared = (self._laws[0], *mechanism.law)
-            noise = sampler.draw_many(mechanism.epsilon, self._randomness, names, shared, used)
-        else:
-            noise = np.zeros((len(people), self.query.dimension), dtype=object)
-            for number in np.unique(self._law_of[people]).tolist():
-                some = np.flatnonzero(self._law_of[people] == number)
-                some_names, shared = [names[i] for i in some], (self._laws[number], *mechanism.law)
-                noise[some] = sampler.draw_many(
-                    mechanism.epsilon, self._randomness, some_names, shared, used[some]
-                )
+        laws, law_of = [(law, *mechanism.law) for law in self._laws], self._law_of[people]
+        draw = mechanism.sampler.draw_under
+        noise = draw(laws, law_of, mechanism.epsilon, self._randomness, names, used)
         # Below 2**62 each, or Python integers: the sum never wraps.
         return lattice_vector(self.query.points[used].astype(noise.dtype) + noise)

@@ -17,7 +17,8 @@ import numpy as np
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
-from dphmm.chain.markov import MarkovModel
+from dphmm.chain.estimates import Estimate
+from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.chain.stochastic import SAFE_PROBABILITY
 from dphmm.errors import ArgumentError
 from dphmm.geometry.query import Query
@@ -42,9 +43,13 @@ class BeliefTable:
         beliefs: One for each person; the same object may stand for many.
         query: What their answers are about.
         threads: How many threads move them.
+        estimate: What stands for a belief.
     """
 
-    def __init__(self, beliefs: Sequence[Belief], query: Query, threads: int) -> None:
+    def __init__(
+        self, beliefs: Sequence[Belief], query: Query, threads: int, estimate: Estimate = "mean"
+    ) -> None:
+        self._estimate = estimate
         self._query = query
         self._threads = threads
         self._people = len(beliefs)
@@ -71,7 +76,8 @@ class BeliefTable:
     @property
     def memory(self) -> int:
         """Bytes that the beliefs and the threads' scratch take."""
-        scratch = self._threads * 2 * BLOCK * self._query.n_states * 8
+        states = len(self._blocks[0]) if self._blocks else 0
+        scratch = self._threads * 2 * BLOCK * states * 8
         return sum(block.nbytes for block in self._blocks) + scratch
 
     def belief(self, person: int) -> Belief:
@@ -80,8 +86,14 @@ class BeliefTable:
             return self._apart[person]
         return Belief(self._sets[self._set_of[person]], self._column(person).copy(), None)
 
+    def skip(self, model: MarkovModel) -> None:
+        """Move everybody one step without a word."""
+        self.move_sets(model)
+        nothing = np.zeros((self._people, self._query.dimension), dtype=np.int64)
+        self.move(model, [], np.full(self._people, SILENT), nothing)
+
     def move_sets(self, model: MarkovModel) -> list[tuple[Mask, IntArray]]:
-        """Move the possible sets one step; gives each with the people it is true of."""
+        """Move the possible sets one step; gives their places, with the people concerned."""
         numbers: dict[bytes, int] = {}
         moved: list[Mask] = []
         target = np.empty(len(self._sets), dtype=np.int64)
@@ -97,7 +109,7 @@ class BeliefTable:
         order = np.argsort(self._set_of, kind="stable")
         bounds = np.searchsorted(self._set_of[order], np.arange(len(moved) + 1))
         return [
-            (possible, order[start:end])
+            (model.place_mask(possible), order[start:end])
             for possible, start, end in zip(moved, bounds[:-1], bounds[1:], strict=True)
         ]
 
@@ -108,12 +120,12 @@ class BeliefTable:
         noise_of: IntArray,
         lattice: ObjectArray,
     ) -> FloatArray:
-        """Move every belief after its set, and condition it on the answer; gives the means."""
-        means = np.zeros((self._people, self._query.dimension))
+        """Move every belief after its set, and condition it on the answer; gives the estimates."""
+        estimates = np.zeros((self._people, self._query.dimension))
         plainly = self._needs_care(model, noises, noise_of, lattice)
 
         def move_block(block: int) -> list[int]:
-            return self._move_block(block, model, noises, noise_of, lattice, plainly, means)
+            return self._move_block(block, model, noises, noise_of, lattice, plainly, estimates)
 
         blocks = range(len(self._blocks))
         if self._threads == 1:
@@ -124,12 +136,14 @@ class BeliefTable:
         for person in chain(np.flatnonzero(plainly).tolist(), *left):
             prior = self._before(person).predict(model)
             if noise_of[person] == SILENT:
-                posterior, means[person] = prior, prior.mean(self._query.values)
+                posterior = prior
+                estimates[person] = model.estimate(prior, self._query.values, self._estimate)
             else:
-                answer = lattice_vector(lattice[person])
-                posterior, means[person] = conditioned(prior, noises[noise_of[person]], answer)
+                answer, noise = lattice_vector(lattice[person]), noises[noise_of[person]]
+                found = conditioned(prior, noise, answer, self._estimate, model.memory)
+                posterior, estimates[person] = found
             self._keep(person, posterior)
-        return means
+        return estimates
 
     def _needs_care(
         self,
@@ -157,7 +171,7 @@ class BeliefTable:
         noise_of: IntArray,
         lattice: ObjectArray,
         plainly: Mask,
-        means: FloatArray,
+        estimates: FloatArray,
     ) -> list[int]:
         """Move the people of one block; gives those whose belief left the plain range."""
         before = self._blocks[block]
@@ -171,7 +185,9 @@ class BeliefTable:
             after, least, mean = _moved(model, before, noise, lattice[people], self._query.values)
             safe = columns[least[columns] >= SAFE_PROBABILITY]
             left += people[np.setdiff1d(columns, safe)].tolist()
-            means[people[safe]] = mean[:, safe].T
+            if self._estimate == "median":
+                kernels.estimate.medians(after, model.current, self._query.values, safe, mean)
+            estimates[people[safe]] = mean[:, safe].T
             if len(safe) == len(people):
                 moved = after
             else:
@@ -210,13 +226,14 @@ def _moved(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A block of beliefs after one step and one answer each, their least weights and means."""
     states, people = before.shape
+    places = len(values)
     normals, offsets, free = np.zeros((0, lattice.shape[1])), np.zeros(0), np.zeros(0)
-    epsilon, columns = 0.0, np.zeros((lattice.shape[1], states))
+    epsilon, columns = 0.0, np.zeros((lattice.shape[1], places))
     if noise is not None and noise.facets is not None:
         columns, normals, offsets, free = noise.facets
         epsilon = float(noise.epsilon)
     incoming = model.incoming
-    after, logs = np.empty((2, states, people))
+    after, logs = np.empty((states, people)), np.empty((places, people))
     kernels.batch.weigh(
         incoming.indptr,
         incoming.indices,
@@ -233,7 +250,7 @@ def _moved(
     )
     np.exp(logs, out=logs)
     means = np.empty((lattice.shape[1], people))
-    least = kernels.batch.settle(after, logs, values, means)
+    least = kernels.batch.settle(after, model.lift(logs), model.lift(values), means)
     return after, least, means
 
 
@@ -245,16 +262,14 @@ def read_times(time: int | Sequence[int] | IntArray | None, people: int) -> IntA
     return np.array(np.broadcast_to(given, (people,)), dtype=np.int64)
 
 
-def read_beliefs(
-    start: Start | IntArray | list[Belief], people: int, n_states: int
-) -> list[Belief]:
+def read_beliefs(start: Start | IntArray | list[Belief], people: int, model: Chain) -> list[Belief]:
     """One belief a person; those who start alike share one."""
     if isinstance(start, list) and all(isinstance(belief, Belief) for belief in start):
         if len(start) != people:
             raise ArgumentError(f"start must hold {people} beliefs, one a person, got {len(start)}")
-        return cast("list[Belief]", start)
+        return [model.known(belief) for belief in cast("list[Belief]", start)]
     starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
     if starts.shape == (people,) and np.issubdtype(starts.dtype, np.integer):
-        made = {state: Belief.certain(state, n_states) for state in np.unique(starts).tolist()}
+        made = {state: model.known(state) for state in np.unique(starts).tolist()}
         return [made[state] for state in starts.tolist()]
-    return [Belief.known(cast("Start", start), n_states)] * people
+    return [model.known(cast("Start", start))] * people

@@ -16,12 +16,10 @@ from itertools import pairwise
 import numpy as np
 
 from dphmm._types import IntArray, Mask
-from dphmm.chain.chains import TimeVaryingModel
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
 from dphmm.release.moment import Line
-from dphmm.release.schedule import estimates
 from dphmm.release.standing import Standing
 from dphmm.release.terms import Terms
 
@@ -110,7 +108,7 @@ def _grouped(terms: Terms, works: list[Work]) -> tuple[list[Work], list[list[Wor
         return works, []
     together = [work for work in works if work.prices is None]
     alone = [work for work in works if work.prices is not None]
-    period = isinstance(terms.model, TimeVaryingModel)
+    period = terms.model.varies
     room = max(FEWEST_PEOPLE, ROOM // (8 * terms.model.n_states))
     groups: list[list[Work]] = []
     for work in sorted(together, key=lambda work: (work.before.time * period, -work.steps)):
@@ -194,8 +192,7 @@ def _draw_together(terms: Terms, group: list[Work], source: Randomness) -> None:
                 charge.statement,
             )
         if not says.all():
-            beliefs = map(batch.belief, asking[~says].tolist())
-            table.pass_over(rows[first:end][~says], estimates(beliefs, batch.query.values))
+            table.pass_over(rows[first:end][~says], batch._estimates_of(asking[~says]))
         finished = asking[last[asking] == now]
         for person, standing in zip(finished.tolist(), batch.standings(finished), strict=True):
             group[person].standing = standing

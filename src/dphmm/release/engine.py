@@ -235,8 +235,8 @@ def _expected_error(ask: Ask, part: Part, time: int) -> float:
         standing = terms.begin(ask.client, part.line.person, time)
     belief = standing.belief
     for step in range(standing.time + 1, time + 1):
-        belief = belief.predict(terms.model.at(step))
-    return expected_error(belief, terms.plan.query.values)
+        belief = terms.model.predict(belief, step)
+    return expected_error(terms.model, belief, terms.plan.query.values)
 
 
 def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:

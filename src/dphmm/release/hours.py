@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from dphmm._types import IntArray, Mask
+from dphmm.chain.calendar import find_zone
 from dphmm.errors import ArgumentError
 
 __all__ = ["find_zone", "slots_within", "times_of_day"]
@@ -25,18 +25,6 @@ _FIRST, _LAST = -62_100_000_000, 253_300_000_000
 """Seconds of the years 3 to 9996: dates end soon after."""
 
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
-
-
-def find_zone(name: str | None, argument: str) -> ZoneInfo | None:
-    """The zone of a name; refused if the system does not know it."""
-    if name is None:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError, TypeError):
-        raise ArgumentError(
-            f"{argument} must be a name such as 'Europe/Berlin', got {name!r}"
-        ) from None
 
 
 def times_of_day(hours: str) -> tuple[int, int | None]:

@@ -133,9 +133,9 @@ def check_parts(
         expect(schedule, Schedule, "schedule")
         schedule.check_bound()
     check_randomness(randomness)
-    if model.n_states != plan.query.n_states:
+    if model.n_places != plan.query.n_states:
         raise ArgumentError(
-            f"model must have the {plan.query.n_states} states of the query, got {model.n_states}"
+            f"model must have the {plan.query.n_states} states of the query, got {model.n_places}"
         )
     if time is not None and not isinstance(time, (list, tuple, range, np.ndarray)):
         whole(time, "time", None)  # type: ignore[arg-type]

@@ -11,7 +11,9 @@ import numpy as np
 
 from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
+from dphmm.chain.estimates import Estimate, estimate_of
 from dphmm.chain.markov import Chain
+from dphmm.chain.memory import Memory
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
 from dphmm.geometry.exact import Exact, as_text
@@ -42,7 +44,8 @@ class Release:
         time: The slot of the clock that it is about.
         answer: The noisy answer, in the units of the query; empty at a silent step.
         lattice: The same on the integer lattice: what the guarantee is about.
-        estimate: The mean of the posterior, computed from public knowledge: usually much closer.
+        estimate: The mean or the median of the posterior, computed from public knowledge: usually
+            much closer.
         epsilon: The price.
         statement: What this release does and does not hide, in a sentence.
         private: False when an experiment's generator drew the noise.
@@ -100,7 +103,7 @@ class Record:
         epsilon: The price.
         constrained: The same for the worst pair of possible states.
         lattice: The answer on the query's lattice; empty for a silent step.
-        estimate: The mean of the posterior, in the units of the query.
+        estimate: The mean or the median of the posterior, as it was when the answer left.
         statement: What it does and does not hide.
         private: False when an experiment's generator drew the noise.
         spacing: The step of the lattice, in the units of the query.
@@ -163,15 +166,23 @@ def likelihoods(
 
 
 def believed(
-    prior: Belief, step: Protected, price: Fraction, lattice: ObjectArray, delta: Exact
+    prior: Belief,
+    step: Protected,
+    price: Fraction,
+    lattice: ObjectArray,
+    delta: Exact = 0,
+    estimate: Estimate = "mean",
+    memory: Memory | None = None,
 ) -> tuple[Belief, FloatArray]:
-    """The belief after an answer, and its mean in the units of the query."""
+    """The belief after an answer, and the value that stands for it."""
     if step.is_lone:
-        return prior, prior.mean(step.query.values)
+        return prior, step.known_value
     if not delta:
-        return conditioned(prior, step.mechanism(price), lattice)
-    posterior = prior.condition(log_likelihood(step, price, lattice, delta))
-    return posterior, posterior.mean(step.query.values)
+        return conditioned(prior, step.mechanism(price), lattice, estimate, memory)
+    seen = log_likelihood(step, price, lattice, delta)
+    posterior = prior.condition(seen if memory is None else seen[memory.current])
+    places = posterior if memory is None else memory.merge(posterior)
+    return posterior, estimate_of(places, step.query.values, estimate)
 
 
 def history_of(said: Sequence[Said], model: Chain, start: Belief, time: int) -> History:

@@ -8,7 +8,7 @@ asks again reads it there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,6 +17,7 @@ import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.chain.belief import Belief
+from dphmm.chain.markov import Chain
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
 from dphmm.release.hours import DAY, find_zone, slots_within, times_of_day
@@ -25,7 +26,6 @@ __all__ = [
     "SILENCE",
     "Schedule",
     "allowed_at",
-    "estimates",
     "expected_error",
     "holds",
     "mean_distance",
@@ -235,9 +235,13 @@ def mean_distance(values: FloatArray, belief: Belief, point: FloatArray) -> floa
     return float(belief.probabilities @ np.sqrt(((values - point) ** 2).sum(axis=1)))
 
 
-def expected_error(belief: Belief, values: FloatArray) -> float:
-    """How far the state is from the belief's own estimate, on average."""
-    return mean_distance(values, belief, belief.mean(values))
+def expected_error(model: Chain, belief: Belief, values: FloatArray) -> float:
+    """How far the place is from the mean of what is believed, on average.
+
+    Of the mean, whatever stands for a belief elsewhere: an estimate is no part of the law.
+    """
+    places = model.place_belief(belief)
+    return mean_distance(values, places, places.mean(values))
 
 
 def speaking_people(
@@ -253,9 +257,3 @@ def speaking_people(
         last = None if spoke[person] == NEVER else int(spoke[person])
         speaking[person] = holds(schedule, int(times[person]), last, partial(error, person))
     return speaking
-
-
-def estimates(beliefs: Iterable[Belief], values: FloatArray) -> FloatArray:
-    """The mean of each belief, a row each: what is left to say at silent steps."""
-    means = [belief.mean(values) for belief in beliefs]
-    return np.array(means).reshape(-1, values.shape[1])

@@ -22,7 +22,7 @@ from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import whole
 from dphmm.release.moment import Line
 
-__all__ = ["Standing"]
+__all__ = ["Standing", "check_law", "shared_by"]
 
 MAGIC = b"dphmm standing 2\n"
 OLDER = b"dphmm standing 1\n"
@@ -180,3 +180,25 @@ def _pairs(runs: Sequence[tuple[int, int, int, str]]) -> tuple[tuple[int, Fracti
         price = Fraction(text)
         pairs += ((first + step * number, price) for number in range(count))
     return tuple(pairs)
+
+
+def check_law(standing: Standing, law: bytes, n_states: int) -> None:
+    """Refuse to go on under a law, or with a chain, that is not a standing's."""
+    if standing.belief.n_states != n_states:
+        raise ArgumentError(
+            f"standing must have the {n_states} states of the model, got {standing.belief.n_states}"
+        )
+    if standing.law and standing.law != law:
+        raise ArgumentError("standing must be of the stream's law, got another's; adopt it")
+
+
+def shared_by(standings: Sequence[Standing], law: bytes) -> tuple[str, str]:
+    """The client and the clock of people who go on together; refused if they differ."""
+    laws = {standing.law for standing in standings if standing.law}
+    clients = {standing.line.client for standing in standings}
+    clocks = {standing.clock for standing in standings}
+    if max(len(laws), len(clients), len(clocks)) > 1:
+        raise ArgumentError("standings must be of one client, law and clock, got several")
+    if laws - {law}:
+        raise ArgumentError("law must be that of the standings, got another")
+    return clients.pop() if clients else "", clocks.pop() if clocks else ""

@@ -52,7 +52,7 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
     answers = [(one.step, one.epsilon) for one in said]
     tells = tell(
         history,
-        start,
+        start if model.memory is None else None,
         answers,
         stream.plan.policy,
         unseen,

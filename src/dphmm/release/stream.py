@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
+from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.statement import PrivacyStatement
@@ -30,10 +31,12 @@ from dphmm.noise.mechanism import lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
+from dphmm.release.also import protected_also
+from dphmm.release.lagging import Estimates
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes, read_state
 from dphmm.release.said import Release, Said, believed, likelihoods, silence
 from dphmm.release.schedule import Schedule, expected_error, price_of
-from dphmm.release.standing import Standing
+from dphmm.release.standing import Standing, check_law
 from dphmm.release.stating import state_costs
 
 __all__ = ["Stream"]
@@ -62,6 +65,7 @@ class Stream:
             answers that can be repeated, `SeededRandomness(rng)` for experiments.
         law: The fingerprint of everything public that shapes answers, if it is more than
             model, plan and start.
+        estimate: What stands for the belief: its "mean", or its geometric "median".
 
     >>> from dphmm import MarkovModel, PolicyGraph, Query
     >>> model = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
@@ -85,6 +89,7 @@ class Stream:
         schedule: Schedule | None = None,
         randomness: Randomness | None = None,
         law: bytes | None = None,
+        estimate: Estimate = "mean",
     ) -> None:
         check_parts(model, plan, randomness, time, schedule)
         if person != "":
@@ -96,12 +101,13 @@ class Stream:
         self.model = model
         self.plan = plan
         self.query = plan.query
+        self.estimate = check_estimate(estimate)
         self.schedule = schedule
         self.epsilon = price_of(schedule, as_epsilon(epsilon))
         self.person = person
         self.client = check_client(client)
         self.ledger = Ledger() if ledger is None else ledger
-        self.start = Belief.known(start, model.n_states)
+        self.start = model.known(start)
         self.began = self.time = 0 if time is None else whole(time, "time", None)
         self.prior = self.posterior = self.start
         self.said: list[Said] = []
@@ -137,13 +143,7 @@ class Stream:
         expect(standing, Standing, "standing")
         client, person, _ = standing.line
         stream = cls(model, plan, client=client, person=person, time=standing.began, **options)
-        if standing.belief.n_states != model.n_states:
-            raise ArgumentError(
-                f"standing must have the {model.n_states} states of the model, "
-                f"got {standing.belief.n_states}"
-            )
-        if standing.law and standing.law != stream.law:
-            raise ArgumentError("standing must be of the stream's law, got another's; adopt it")
+        check_law(standing, stream.law, model.n_states)
         stream.time = standing.time
         stream.prior = stream.posterior = standing.belief
         stream._said_from = standing.time, standing.belief
@@ -190,7 +190,7 @@ class Stream:
     @property
     def possible(self) -> Mask:
         """The states that are possible now, given everything said: C_t."""
-        return self.posterior.possible
+        return self.model.place_mask(self.posterior.possible)
 
     @property
     def hull(self) -> SensitivityHull | None:
@@ -216,9 +216,9 @@ class Stream:
             epsilon: The price, if not the stream's own.
         """
         with self._lock:
-            prior = self.posterior.predict(self.model.at(self.time + 1))
+            prior = self.model.predict(self.posterior, self.time + 1)
             if self._speaks(prior):
-                step = self.plan.at(self.plan.to_protect(prior))
+                step = self.plan.at(self.plan.to_protect(prior, self.model.memory))
                 return self._release(true_state, epsilon, self.time + 1, prior, step)
             self._state(true_state)  # one that is none is refused at every step alike
             return self._pass(prior)
@@ -243,7 +243,7 @@ class Stream:
                 raise ArgumentError(
                     f"query must be new at time {self.time}, got one already answered"
                 )
-            step = self._protected_also(query)
+            step = protected_also(self, query)
             return self._release(true_state, epsilon, self.time, self.posterior, step)
 
     def repeat(self, lattice: ArrayLike, epsilon: Exact | None = None) -> Release:
@@ -257,10 +257,10 @@ class Stream:
             epsilon: The price that it had, if not the stream's own.
         """
         with self._lock:
-            prior = self.posterior.predict(self.model.at(self.time + 1))
+            prior = self.model.predict(self.posterior, self.time + 1)
             if not np.size(lattice):
                 return self._pass(prior)
-            step = self.plan.at(self.plan.to_protect(prior))
+            step = self.plan.at(self.plan.to_protect(prior, self.model.memory))
             own = epsilon is None or step.is_lone  # where only one state is possible it was 0
             price = self.epsilon if own else as_epsilon(epsilon)  # type: ignore[arg-type]
             said = lattice_vector(lattice)
@@ -280,13 +280,24 @@ class Stream:
             raise ArgumentError(f"steps must be at most {MOST_STEPS}, got {steps!r}")
         with self._lock:
             for _ in range(steps):
-                self.prior = self.posterior = self.posterior.predict(self.model.at(self.time + 1))
+                self.prior = self.posterior = self.model.predict(self.posterior, self.time + 1)
                 self.time += 1
                 self._answered = ()
 
+    def estimates(self, *, lag: int, estimate: Estimate | None = None) -> Estimates:
+        """Estimates that wait: of every step of `observations`, final `lag` steps later.
+
+        Args:
+            lag: How many later steps count; 0 for what was known at the time.
+            estimate: What stands for a belief, if not the stream's own.
+        """
+        return Estimates._follow(self, lag, estimate)
+
     def smoothed(self) -> FloatArray:
         """The estimate at every step of `observations`, given everything said until now."""
-        return np.array([belief.mean(self.query.values) for belief in self.smooth()])
+        return np.array(
+            [estimate_of(one, self.query.values, self.estimate) for one in self.smooth()]
+        )
 
     def smooth(self) -> list[Belief]:
         """The belief at every step of `observations`, given everything said until now."""
@@ -310,14 +321,15 @@ class Stream:
     def _speaks(self, prior: Belief) -> bool:
         """Whether something is said at the next step, for which `prior` is believed."""
         return self.schedule is None or self.schedule.speaks(
-            self.time + 1, self._spoke, lambda: expected_error(prior, self.query.values)
+            self.time + 1, self._spoke, lambda: expected_error(self.model, prior, self.query.values)
         )
 
     def _pass(self, prior: Belief) -> Release:
         """Move one step and say nothing: the estimate is what follows from before."""
         self.time, self.prior, self.posterior = self.time + 1, prior, prior
         self._answered = ()
-        return silence(self.time, prior.mean(self.query.values), self._randomness.private)
+        estimate = self.model.estimate(prior, self.query.values, self.estimate)
+        return silence(self.time, estimate, self._randomness.private)
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected
@@ -352,9 +364,11 @@ class Stream:
         entry: Entry | None,
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
-        posterior, estimate = believed(prior, step, price, lattice, self.plan.delta)
+        posterior, estimate = believed(
+            prior, step, price, lattice, self.plan.delta, self.estimate, self.model.memory
+        )
         now = (*(self._answered if time == self.time else ()), step.query.name)
-        zeros = self.model.at(time).has_stated_zeros
+        zeros = self.model.has_zeros_into(time)
         release = Release(
             time=time,
             answer=step.query.in_units(lattice),
@@ -372,19 +386,6 @@ class Stream:
             self._spoke = time
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
         return release
-
-    def _protected_also(self, query: Query) -> Protected:
-        """What protects this step from a further query, bound by what protects it so far."""
-        policy, possible = self.plan.policy, self.plan.to_protect(self.posterior)
-        if self._answered:
-            if self._step is None or not self.said or self.said[-1].time != self.time:
-                raise ArgumentError("release_also must follow a release of this stream, got none")
-            # One step has one set: delta leaves the same states out of all its questions.
-            policy, possible = self._step.binding, self._step.possible & self.posterior.possible
-        known = self._also.get(query.name)
-        if known is None or (known.query, known.policy.digest) != (query, policy.digest):
-            known = self._also[query.name] = self.plan.replace(query=query, policy=policy)
-        return known.at(possible)
 
     def _state(self, true_state: Any) -> int:
         return read_state(true_state, self.query.n_states, self._locate)

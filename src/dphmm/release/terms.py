@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from dphmm.chain.belief import Belief
+from dphmm.chain.estimates import Estimate
 from dphmm.chain.markov import Chain
 from dphmm.cost.limit import Limit
 from dphmm.noise.randomness import Randomness
@@ -36,6 +37,7 @@ class Terms:
         clock: How time is cut into steps, as a text for the law.
         schedule: When to speak; at every step by default.
         threads: How many threads move a batch; by default one for each core.
+        estimate: What stands for a belief; it shapes no answer, so it is no part of the law.
         time_of: What a slot is called in messages.
     """
 
@@ -48,6 +50,7 @@ class Terms:
     clock: str = ""
     schedule: Schedule | None = None
     threads: int | None = None
+    estimate: Estimate = "mean"
     time_of: Callable[[int], int | str] = int
 
     @property
@@ -81,6 +84,7 @@ class Terms:
             start=self.start,
             randomness=randomness,
             law=self.law,
+            estimate=self.estimate,
         )
 
     def follow(self, standing: Standing, said: Sequence[Record]) -> Standing:
@@ -101,6 +105,7 @@ class Terms:
             randomness=randomness,
             law=self.law,
             threads=self.threads,
+            estimate=self.estimate,
         )
 
 

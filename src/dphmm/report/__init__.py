@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dphmm.report.facts import TrackFacts
+from dphmm.report.facts import LAG, TrackFacts
 from dphmm.report.page import scenario_page
 from dphmm.report.private import PrivateErrors, Truth, private_errors, read_truth
 
 __all__ = [
+    "LAG",
     "PrivateErrors",
     "TrackFacts",
     "Truth",

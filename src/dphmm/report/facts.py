@@ -11,13 +11,18 @@ import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
+from dphmm.chain.estimates import estimate_of
+from dphmm.chain.lagging import FixedLag
 from dphmm.cost import PrivacyStatement
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.policy.plan import Protected
 from dphmm.release.schedule import mean_distance
 from dphmm.scenario.released import Track
 
-__all__ = ["TrackFacts"]
+__all__ = ["LAG", "TrackFacts"]
+
+LAG = 10
+"""Steps that estimates wait for in a report, unless told otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +30,8 @@ class TrackFacts:
     """The public side of one person's releases."""
 
     track: Track
+    lag: int = LAG
+    """How many later steps the estimates know that wait."""
 
     @cached_property
     def answers(self) -> FloatArray:
@@ -50,12 +57,20 @@ class TrackFacts:
     @cached_property
     def smoothed(self) -> FloatArray:
         """The estimate at each release, from everything said."""
-        values = self.track.stream.query.values
-        return np.array([self._seen[step].mean(values) for step in self._steps])
+        stream = self.track.stream
+        seen = [self._seen[step] for step in self._steps]
+        return np.array([estimate_of(one, stream.query.values, stream.estimate) for one in seen])
+
+    @cached_property
+    def lagged(self) -> FloatArray:
+        """The estimate at each release, from what was said until `lag` steps later."""
+        stream = self.track.stream
+        seen = [self._late[step] for step in self._steps]
+        return np.array([estimate_of(one, stream.query.values, stream.estimate) for one in seen])
 
     @cached_property
     def expected_errors(self) -> FloatArray:
-        """The expected distance of answer, estimate and smoothed estimate, one row a release.
+        """The expected distance of answer and estimates (now, late, in hindsight), a row a release.
 
         By the model: what a reader without the truth can say. The first is the root of the
         mean squared error of the noise.
@@ -69,6 +84,7 @@ class TrackFacts:
                     if step is None
                     else float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
                     mean_distance(values, filtered[place], release.estimate),
+                    mean_distance(values, self._late[place], self.lagged[number]),
                     mean_distance(values, self._seen[place], self.smoothed[number]),
                 )
                 for number, (place, release, step) in enumerate(
@@ -103,6 +119,13 @@ class TrackFacts:
     def _steps(self) -> list[int]:
         began = self.track.stream.began
         return [release.time - began - 1 for release in self.track.releases]
+
+    @cached_property
+    def _late(self) -> list[Belief]:
+        stream = self.track.stream
+        late = FixedLag(stream.model, lag=self.lag, start=stream.start, time=stream.began)
+        settled = [one for row in stream.observations() for one in late.step(row)]
+        return [one.belief for one in (*settled, *late.finish())]
 
     @cached_property
     def _seen(self) -> list[Belief]:

@@ -74,7 +74,7 @@ def scenario_page(
         error_chart=_error_chart(shown, drawings, times),
         answer_head=[
             f"{kind}{column}"
-            for kind in ("", "estimate ", "smoothed ")
+            for kind in ("", "estimate ", f"{shown.lag} steps later ", "smoothed ")
             for column in scenario.columns
         ],
         answers=_answers(scenario, shown),
@@ -86,6 +86,7 @@ def _layers(facts: TrackFacts) -> list[Layer]:
     return [
         Layer("released", "answer", facts.answers, dotted=True),
         Layer("estimate", "estimate", facts.estimates),
+        Layer(f"{facts.lag} steps later", "late", facts.lagged),
         Layer("smoothed", "smooth", facts.smoothed),
     ]
 
@@ -102,7 +103,7 @@ def _error_chart(shown: TrackFacts, drawings: Drawings, times: list[str]) -> str
 
 def _answers(scenario: Scenario, shown: TrackFacts) -> list[tuple[Any, ...]]:
     """The time, the numbers and the price of each answer; of silence the numbers are none."""
-    kinds = (shown.answers, shown.estimates, shown.smoothed)
+    kinds = (shown.answers, shown.estimates, shown.lagged, shown.smoothed)
     numbers = np.concatenate([scenario.in_places(kind) for kind in kinds], axis=1)
     prices = [release.epsilon for release in shown.track.releases]
     rows = zip(shown.track.times, numbers.tolist(), prices, strict=True)

@@ -38,6 +38,7 @@ class PrivateErrors:
     releases: int
     raw: float
     estimate: float
+    lagged: float
     smoothed: float
 
 
@@ -49,18 +50,17 @@ def read_truth(path: str | Path, scenario: Scenario) -> Truth:
 
 def private_errors(people: Sequence[TrackFacts], truth: Truth) -> PrivateErrors:
     """The mean errors over every release of some people; all of them must be in the truth."""
-    total, counts = np.zeros(3), np.zeros(3, dtype=np.int64)
+    total, counts = np.zeros(4), np.zeros(4, dtype=np.int64)
     for facts in people:
         states = truth.of(facts)
         if states is None:
             raise DataError("trips must hold every released person and time, got fewer")
         real = facts.track.stream.query.values[states]
-        kinds = (facts.answers, facts.estimates, facts.smoothed)
+        kinds = (facts.answers, facts.estimates, facts.lagged, facts.smoothed)
         # Estimates are there at every step, answers where something was said.
         total += [np.nansum(_distances(kind, real)) for kind in kinds]
-        counts += [facts.said, len(states), len(states)]
-    raw, estimate, smoothed = (total / counts).tolist()
-    return PrivateErrors(int(counts[0]), raw, estimate, smoothed)
+        counts += [facts.said, *[len(states)] * 3]
+    return PrivateErrors(int(counts[0]), *(total / counts).tolist())
 
 
 def _distances(answers: FloatArray, real: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from numpy.typing import ArrayLike
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.chains import TimeVaryingModel
+from dphmm.chain.every import EveryModel
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.cost.whereabouts import Surroundings
 from dphmm.errors import ArgumentError, ScenarioError, expect_each
+from dphmm.geometry.exact import as_text
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario.settings import Policy
@@ -29,6 +32,8 @@ __all__ = [
     "build_surroundings",
     "category_of",
     "check_edges",
+    "html_of",
+    "lattice_of",
     "read_policy",
     "readable",
     "unit_of",
@@ -61,7 +66,8 @@ def build_policy(
     if rules.distance is not None:
         graph = graph | PolicyGraph.within_distance(query, rules.distance)
     if rules.one_step:
-        turns = model.models if isinstance(model, TimeVaryingModel) else (model.at(1),)
+        moves = model.on_places
+        turns = moves.models if isinstance(moves, TimeVaryingModel) else (moves.at(1),)
         for one in turns:
             graph = graph | PolicyGraph.one_step(one)
     if edges:
@@ -88,27 +94,27 @@ def category_of(states: States, column: str) -> tuple[Any, ...]:
 
 
 def build_start(start: str | Mapping[str, float], states: States, model: Chain) -> Belief:
-    """What everybody knows before the first step."""
+    """What everybody knows before the first step, over the chain's states."""
     n_states = len(states)
     if isinstance(start, str):
         if start == "uniform":
-            return Belief.uniform(n_states)
+            return model.known(Belief.uniform(n_states))
         if start == "stationary":
-            if not isinstance(model, MarkovModel):
+            if not isinstance(model, (MarkovModel, EveryModel)) or model.varies:
                 raise ScenarioError(
                     "start must not be 'stationary' for a model that changes with time"
                 )
             return model.stationary()
         if start not in states.labels:
             raise ScenarioError(f"start must be a label, 'uniform' or 'stationary', got {start!r}")
-        return Belief.certain(states.state_of(start), n_states)
+        return model.known(states.state_of(start))
     probabilities = np.zeros(n_states)
     for label, value in start.items():
         if label not in states.labels:
             raise ScenarioError(f"start must name labels of the states, got {label!r}")
         probabilities[states.state_of(label)] = value
     try:
-        return Belief.from_probabilities(probabilities)
+        return model.known(Belief.from_probabilities(probabilities))
     except ArgumentError as fault:
         raise ScenarioError(f"start: {fault}") from None
 
@@ -136,6 +142,30 @@ def readable(scenario: Scenario, answers: ArrayLike) -> FloatArray:
     if _on_earth(scenario):
         return places
     return np.round(places, max(0, 3 - floor(log10(scenario.settings.step))))
+
+
+def html_of(scenario: Scenario) -> str:
+    """A scenario as notebooks show it."""
+    settings = scenario.settings
+    facts = {
+        "policy": scenario.policy,
+        "query": f"{', '.join(scenario.columns)}, in steps of {as_text(settings.step)}",
+        "epsilon": as_text(settings.epsilon),
+        "limit": settings.limit or "none",
+        "speaks": settings.when or "every step",
+        "model": f"{scenario.model}: {scenario.source}",
+    }
+    rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
+    return f"<b>{escape(scenario.name)}</b><table>{rows}</table>"
+
+
+def lattice_of(scenario: Scenario, places: ArrayLike) -> np.ndarray[Any, Any]:
+    """See `Scenario.on_lattice`."""
+    metres = scenario.states.in_metres(scenario.columns, places)
+    steps = np.rint(metres / float(scenario.settings.step))
+    if not np.isfinite(steps).all():
+        raise ArgumentError("places must be finite numbers")
+    return np.array([[int(number) for number in row] for row in steps])
 
 
 def _on_earth(scenario: Scenario) -> bool:

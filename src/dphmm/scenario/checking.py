@@ -10,6 +10,8 @@ from math import sqrt
 
 import numpy as np
 
+from dphmm._types import Mask
+from dphmm.chain.markov import Chain
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
@@ -193,23 +195,21 @@ def possible_steps(
     With a `first` of 0 the start itself comes before them; `with_own` waits until what the
     model's own moves lead to lasts too.
     """
-    belief = scenario.start
-    own = belief.possible
-    fixed = scenario.model.at(1) is scenario.model
+    model, plan, belief = scenario.model, scenario.plan, scenario.start
+    own, memory = belief.possible, model.memory
     if first == 0:
-        yield 0, scenario.plan.to_protect(belief), False
+        yield 0, plan.to_protect(belief, memory), False
     for time in range(1, steps + 1):
         before = belief.possible
-        belief = belief.predict(scenario.model.at(time))
-        if scenario.plan.delta:
-            yield time, scenario.plan.to_protect(belief), False
+        belief = model.predict(belief, time)
+        if plan.delta:
+            yield time, plan.to_protect(belief, memory), False
             continue
-        lasts = fixed and bool((belief.possible == before).all())
+        lasts = not model.varies and bool((belief.possible == before).all())
         if with_own:
-            led = own
-            own = scenario.model.at(time).own.successors(own)
+            led, own = own, _own_reach(model, own, time)
             lasts = lasts and bool((own == led).all())
-        yield time, belief.possible, lasts
+        yield time, plan.to_protect(belief, memory), lasts
         if lasts:
             return
 
@@ -221,9 +221,10 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
     own = scenario.start.possible
     for time, possible, lasts in possible_steps(scenario, steps, with_own=True):
         step = plan.at(possible)
-        model = scenario.model.at(time)
-        own = model.own.successors(own)
-        beside = plan.at(own) if model.anywhere and not plan.delta else None
+        model = scenario.model
+        own = _own_reach(model, own, time)
+        guessed = any(one.anywhere for one in model.moves_into(time)) and not plan.delta
+        beside = plan.at(model.place_mask(own)) if guessed else None
         before = bare.at(possible)
         degrees = degree_of_protection(query, step.policy, possible, hull=step.body)[possible]
         alone_before = exposed(query, before.policy, possible, hull=before.body)
@@ -242,9 +243,16 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             least_error=least_error(step.hull, scenario.settings.epsilon),
             constrained_epsilon=step.constrained(scenario.settings.epsilon),
             lasts=lasts,
-            own_possible=None if beside is None else int(own.sum()),
+            own_possible=None if beside is None else int(model.place_mask(own).sum()),
             own_error=None if beside is None else _error(beside, scenario),
         )
+
+
+def _own_reach(model: Chain, possible: Mask, time: int) -> Mask:
+    """Where the own moves of a step lead."""
+    for one in model.moves_into(time):
+        possible = one.own.successors(possible)
+    return possible
 
 
 def guarantee(scenario: Scenario) -> str:

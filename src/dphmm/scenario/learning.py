@@ -29,6 +29,7 @@ from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import Randomness
 from dphmm.release.stream import Stream
+from dphmm.scenario.counting import Counted, Counting
 from dphmm.scenario.models import PUBLIC_SOURCE, LearnedModel
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "learn_from_releases",
     "learn_private",
     "learn_public",
+    "learn_walks",
     "moves_within",
     "support_from_edges",
 ]
@@ -150,6 +152,26 @@ def learn_public(
     return from_public_counts(
         counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=share
     )
+
+
+def learn_walks(
+    people: Iterable[tuple[ArrayLike, ArrayLike]],
+    counting: Counting,
+    *,
+    smoothing: float = 0.0,
+    support: sparse.csr_array | None = None,
+    zeros: Zeros = "guesses",
+    anywhere: float | None = None,
+) -> LearnedModel:
+    """The chain of raw counts that may remember, and change with the hour; public like others.
+
+    People are pairs of slots and of the states in them, in any order.
+    """
+    counted = Counted.joined(counting.count(slots, states) for slots, states in people)
+    model = counting.learn(
+        counted, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
+    )
+    return LearnedModel(model, PUBLIC_SOURCE)
 
 
 def from_public_counts(
@@ -276,7 +298,7 @@ def learn_from_releases(
         raise ArgumentError("streams must hold at least one stream, got none")
     model = streams[0].model
     if not isinstance(model, MarkovModel):
-        raise ArgumentError("streams must have a plain model, got one that changes with time")
+        raise ArgumentError("streams must have a model of one matrix, got another")
     learned = model.fit_em(
         [stream.observations() for stream in streams],
         start=[stream.start for stream in streams],

@@ -2,17 +2,23 @@
 
 The file is a numpy archive without pickles. Its member `header` is JSON in UTF-8: `format`
 (2), `n_states`, `source` (a sentence), `zeros` ("guesses" or "facts"), `anywhere` (for each
-model the probability that a step goes anywhere; 0 where zeros are facts), and `schedule` if
-the transitions change with time. Model k has the members `data_k`, `indices_k` and `indptr_k`
-of a compressed sparse row matrix, and `density_k` where steps that go anywhere do not go
-everywhere alike. Files of format 1 know no `anywhere`: their zeros are facts.
+model the probability that a step goes anywhere; 0 where zeros are facts), `step` (how long a
+step is, as clocks write it: "300 s", or a number), and `schedule` if the transitions change with
+time: whose turn it is, repeated for ever, or the `by`, `seconds` and `zone` of a calendar. Model k
+has the members `data_k`, `indices_k` and `indptr_k` of a compressed sparse row matrix, and
+`density_k` where steps that go anywhere do not go to every place alike.
+
+Files of format 3 have besides, where the chain remembers, the members `current` (the place of each
+state) and `fresh` (for each place the state of somebody without a past), and where a step is
+several of the matrices' steps, `every` in the header. Format 2 is written where it is enough.
+Files of format 1 know no `anywhere`: their zeros are facts.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -20,14 +26,16 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from dphmm.chain.chains import SecondOrderModel, TimeVaryingModel
+from dphmm.chain.calendar import Calendar
+from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import Chain, MarkovModel
+from dphmm.chain.memory import MemoryModel
 from dphmm.errors import ArgumentError, DataError
 from dphmm.tables.files import write_whole
 
 __all__ = ["PUBLIC_SOURCE", "LearnedModel", "read_model", "write_model"]
 
-FORMAT = 2
+FORMAT = 3
 BROKEN = (
     *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError),
     *(TypeError, ValueError),
@@ -39,28 +47,39 @@ PUBLIC_SOURCE = "raw counts, treated as public"
 
 @dataclass(frozen=True, eq=False)
 class LearnedModel:
-    """A chain and the sentence that says where it came from."""
+    """A chain, the sentence that says where it came from, and how long a step is."""
 
     model: Chain
     source: str
+    step: str | None = None
+    """As clocks write it; None if nobody said."""
 
 
-def write_model(path: str | Path, model: Chain, source: str) -> None:
+def write_model(path: str | Path, model: Chain, source: str, step: str | None = None) -> None:
     """Write a model file, whole or not at all."""
-    models, schedule = _parts(model)
-    header = {"format": FORMAT, "n_states": model.n_states, "source": source}
+    models, schedule = _parts(model.base)
+    header: dict[str, Any] = {"format": 2, "n_states": model.n_states, "source": source}
     anywhere = [part.anywhere for part in models]
     header |= {"zeros": "guesses" if all(anywhere) else "facts", "anywhere": anywhere}
+    if step is not None:
+        header["step"] = step
     if schedule is not None:
         header["schedule"] = schedule
+    if isinstance(schedule, dict) or model.steps > 1 or model.memory is not None:
+        header["format"] = FORMAT
+    if model.steps > 1:
+        header["every"] = model.steps
     arrays: dict[str, Any] = {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)}
+    if model.memory is not None:
+        arrays |= {"current": model.memory.current, "fresh": model.memory.fresh}
     for number, part in enumerate(models):
         matrix = part.transition
         arrays[f"data_{number}"] = matrix.data
         arrays[f"indices_{number}"] = matrix.indices.astype(np.int64)
         arrays[f"indptr_{number}"] = matrix.indptr.astype(np.int64)
-        if part.anywhere and np.ptp(part.density):
-            arrays[f"density_{number}"] = part.density
+        density = part.place_density if isinstance(part, MemoryModel) else part.density
+        if part.anywhere and np.ptp(density):
+            arrays[f"density_{number}"] = density
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_whole(path, buffer.getvalue())
@@ -72,17 +91,23 @@ def read_model(path: str | Path) -> LearnedModel:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             header = json.loads(arrays["header"].tobytes())
-            if header["format"] not in (1, FORMAT):
+            if header["format"] not in (1, 2, FORMAT):
                 raise DataError(f"{name}: model must be of format {FORMAT}, got a newer one")
-            schedule = header.get("schedule")
-            count = 1 if schedule is None else max(schedule) + 1
+            schedule: Any = header.get("schedule")
+            if isinstance(schedule, dict):
+                schedule = Calendar(schedule["by"], schedule["seconds"], schedule["zone"])
+            count = 1
+            if schedule is not None:
+                count = len(schedule) if isinstance(schedule, Calendar) else max(schedule) + 1
             shares = [0.0] * count if header["format"] == 1 else header["anywhere"]
             models = [
                 _matrix(arrays, number, header["n_states"], shares[number])
                 for number in range(count)
             ]
-        model = models[0] if schedule is None else TimeVaryingModel(models, schedule)
-        return LearnedModel(model, str(header["source"]))
+        model: Chain = models[0] if schedule is None else TimeVaryingModel(models, schedule)
+        if "every" in header:
+            model = model.every(header["every"])
+        return LearnedModel(model, str(header["source"]), header.get("step"))
     except OSError as fault:
         raise DataError(f"{name}: file must be readable, got: {fault.strerror or fault}") from None
     except DataError:
@@ -99,15 +124,18 @@ def _matrix(arrays: Any, number: int, n_states: int, anywhere: float) -> MarkovM
         raise ValueError
     matrix = sparse.csr_array((data, indices, indptr), shape=(n_states, n_states))
     density = arrays.get(f"density_{number}", None)
+    if "current" in arrays:
+        places = arrays["current"], arrays["fresh"]
+        return MemoryModel(matrix, *places, anywhere=anywhere, density=density)
     return MarkovModel(matrix, anywhere=anywhere, density=density)
 
 
-def _parts(model: Chain) -> tuple[tuple[MarkovModel, ...], list[int] | None]:
+def _parts(model: Chain) -> tuple[tuple[MarkovModel, ...], list[int] | dict[str, Any] | None]:
     """The matrices of a chain, and which of them governs the step into each time."""
     if isinstance(model, TimeVaryingModel):
-        if callable(model._schedule):
-            raise ArgumentError("model must have a schedule that is a list, got a function")
-        return model.models, list(model._schedule)
-    if isinstance(model, MarkovModel) and not isinstance(model, SecondOrderModel):
+        schedule = model.schedule
+        named = asdict(schedule) if isinstance(schedule, Calendar) else list(schedule)
+        return model.models, named
+    if isinstance(model, MarkovModel):
         return (model,), None
     raise ArgumentError(f"model must be a plain or time-varying chain, got {model!r}")

@@ -235,6 +235,7 @@ def begin_stream(
         schedule=settings.schedule,
         randomness=randomness,
         law=scenario.terms.law,
+        estimate=settings.estimate,
     )
     stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
@@ -281,6 +282,7 @@ def open_stream(
         start=terms.start,
         randomness=randomness,
         law=terms.law,
+        estimate=terms.estimate,
     )
     follow(stream, said)
     if place.latest is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.chain.belief import Belief
+from dphmm.chain.estimates import Estimate
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Ledger
 from dphmm.cost.limit import Limit
@@ -28,7 +28,15 @@ from dphmm.release.book import Book
 from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms
-from dphmm.scenario.building import build_policy, build_start, check_edges, read_policy, readable
+from dphmm.scenario.building import (
+    build_policy,
+    build_start,
+    check_edges,
+    html_of,
+    lattice_of,
+    read_policy,
+    readable,
+)
 from dphmm.scenario.files import load_scenario, save_scenario
 from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
@@ -68,6 +76,7 @@ class Scenario:
         full_rank: See `Plan`.
         delta: See `Plan`.
         clock: How times are cut into steps.
+        estimate: What stands for a belief: its "mean", or its geometric "median".
         when: When to speak; at every step by default.
         source: Where the model came from, in a sentence.
 
@@ -101,6 +110,7 @@ class Scenario:
         full_rank: bool = True,
         delta: Exact = 0,
         clock: Clock | None = None,
+        estimate: Estimate = "mean",
         when: Schedule | None = None,
         source: str = GIVEN,
     ) -> None:
@@ -131,6 +141,7 @@ class Scenario:
             delta=delta,
             clock=Clock() if clock is None else clock,
             when=when,
+            estimate=estimate,
         )
         self._build(settings, states, model, source, (), graph)
 
@@ -169,10 +180,10 @@ class Scenario:
         expect(states, States, "states")
         expect(source, str, "source")
         expect(model, Chain, "model")
-        if model.n_states != len(states):
+        if model.n_places != len(states):
             raise ScenarioError(
                 f"{settings.model}: model must have the {len(states)} states of "
-                f"{settings.states}, got {model.n_states}"
+                f"{settings.states}, got {model.n_places}"
             )
         self.settings = settings
         self.states = states
@@ -225,16 +236,7 @@ class Scenario:
         return f"Scenario({name!r}, {len(self.states)} states, epsilon {price})"
 
     def _repr_html_(self) -> str:
-        facts = {
-            "policy": self.policy,
-            "query": f"{', '.join(self.columns)}, in steps of {as_text(self.settings.step)}",
-            "epsilon": as_text(self.settings.epsilon),
-            "limit": self.settings.limit or "none",
-            "speaks": self.settings.when or "every step",
-            "model": f"{self.model}: {self.source}",
-        }
-        rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())
-        return f"<b>{escape(self.name)}</b><table>{rows}</table>"
+        return html_of(self)
 
     @property
     def name(self) -> str:
@@ -300,6 +302,7 @@ class Scenario:
             limit=settings.limit and settings.limit.in_steps(settings.clock.law),
             origin=settings.clock.first_slot,
             clock=settings.clock.law,
+            estimate=settings.estimate,
             schedule=settings.schedule,
             time_of=settings.clock.time_of,
         )
@@ -394,7 +397,4 @@ class Scenario:
         Args:
             places: A row an answer, as people read it.
         """
-        steps = np.rint(self.states.in_metres(self.columns, places) / float(self.settings.step))
-        if not np.isfinite(steps).all():
-            raise ArgumentError("places must be finite numbers")
-        return np.array([[int(number) for number in row] for row in steps])
+        return lattice_of(self, places)

@@ -11,10 +11,11 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import tomlkit
 
+from dphmm.chain.estimates import ESTIMATES, Estimate, check_estimate
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
 from dphmm.geometry.exact import as_delta, as_epsilon, as_text, exact
@@ -89,6 +90,8 @@ class Settings:
     """When to speak; a price that it names becomes the scenario's."""
     unit: str = ""
     """What the query is measured in, for people to read."""
+    estimate: Estimate = "mean"
+    """What stands for a belief; estimates follow from answers, so this shapes none of them."""
 
     def __post_init__(self) -> None:
         _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query", "unit"), str))
@@ -108,6 +111,7 @@ class Settings:
         object.__setattr__(self, "columns", tuple(expect_each(self.columns, str, "columns")))
         object.__setattr__(self, "epsilon", as_epsilon(self.epsilon))
         object.__setattr__(self, "step", as_epsilon(self.step, "step"))
+        check_estimate(self.estimate)
         if self.limit is not None:
             object.__setattr__(self, "limit", Limit.read(self.limit))
             self.limit.in_steps(self.clock.law)
@@ -148,6 +152,8 @@ class Settings:
         if self.gamma is not None:
             file["gamma"] = as_text(self.gamma)
         file |= {"full_rank": self.full_rank, "delta": as_text(self.delta)}
+        if self.estimate != "mean":
+            file["estimate"] = self.estimate
         query: dict[str, Any] = {"columns": list(self.columns)} if self.columns else {}
         if self.query != QUERY_NAME:
             query["name"] = self.query
@@ -171,7 +177,7 @@ class Settings:
 _KEYS = {
     "": (
         *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape", "gamma"),
-        *("repair", "full_rank", "delta", "unit", "query", "policy", "time", "when"),
+        *("repair", "full_rank", "delta", "estimate", "unit", "query", "policy", "time", "when"),
     ),
     "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
@@ -223,6 +229,7 @@ class _Reader:
             clock=clock,
             when=self._when(clock) if "when" in self._table else None,
             unit=unit,
+            estimate=cast("Estimate", self._choice("estimate", ESTIMATES, "mean")),
         )
 
     def _when(self, clock: Clock) -> Schedule:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,8 @@ from dphmm.chain.anywhere import Zeros
 from dphmm.errors import DataError, require
 from dphmm.geometry.exact import Exact
 from dphmm.scenario import learning
-from dphmm.scenario.models import LearnedModel
+from dphmm.scenario.counting import Counted, Counting
+from dphmm.scenario.models import PUBLIC_SOURCE, LearnedModel
 from dphmm.spark.sessions import check_encrypted, plain_faults
 from dphmm.spark.tables import locate_rows
 from dphmm.tables.clock import Clock
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["learn_private", "learn_public"]
 
-COUNTS = "turn int, source int, target int, moves bigint"
+COUNTS = "turn bigint, source bigint, target bigint, moves bigint"
+ROW = ("person", "slot", "state")
 
 
 def learn_public(
@@ -42,11 +44,19 @@ def learn_public(
     anywhere: float | None = None,
     columns: Mapping[str, str] | None = None,
     name: str = "table",
+    counting: Counting | None = None,
 ) -> LearnedModel:
     """The chain of raw counts, as `dphmm.scenario.learning.learn_public` gives it.
 
-    A second row of a person in one step of the clock is left out.
+    A second row of a person in one step of the clock is left out. With `counting` the chain is
+    that of `dphmm.scenario.learning.learn_walks`.
     """
+    if counting is not None:
+        walked = partial(_walked, counting=counting)
+        counted = Counted(*_summed(table, states, clock, columns, name, walked))
+        options: dict[str, Any] = {"smoothing": smoothing, "support": support}
+        model = counting.learn(counted, zeros=zeros, anywhere=anywhere, **options)
+        return LearnedModel(model, PUBLIC_SOURCE)
     counts = _counts(table, states, clock, slots, columns, name, None)
     return learning.from_public_counts(
         counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
@@ -88,25 +98,55 @@ def _counts(
     name: str,
     bounds: learning.Bounds | None,
 ) -> list[sparse.csr_array]:
+    count = partial(_moves, slots=slots, bounds=bounds)
+    turn, source, target, moves = _summed(table, states, clock, columns, name, count)
+    matrices = []
+    for wanted in range(slots):
+        here = turn == wanted
+        cells = (source[here], target[here])
+        matrix = sparse.csr_array((moves[here].astype(np.float64), cells), (len(states),) * 2)
+        matrix.sum_duplicates()
+        matrices.append(matrix)
+    return matrices
+
+
+def _summed(
+    table: DataFrame,
+    states: States,
+    clock: Clock,
+    columns: Mapping[str, str] | None,
+    name: str,
+    count: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+) -> tuple[IntArray, ...]:
+    """What `count` finds in the sorted rows of people, added up over the whole table."""
     functions = require("pyspark.sql.functions", "spark")
     check_encrypted(table.sparkSession)
     rows = locate_rows(table, states, clock, columns=columns, name=name)
     ordered = rows.repartition("person").sortWithinPartitions("person", "slot", "time", "state")
-    parts = ordered.mapInArrow(partial(_moves, slots=slots, bounds=bounds), COUNTS)
+    parts = ordered.mapInArrow(count, COUNTS)
     sums = parts.groupBy("turn", "source", "target").agg(functions.sum("moves").alias("moves"))
     with plain_faults():
         counted = sums.toArrow()
         if not counted.num_rows and rows.isEmpty():
             raise DataError(f"{name}: table must hold at least one row, got none")
-    turn, source, target, moves = (np.asarray(column) for column in counted.columns)
-    matrices = []
-    for wanted in range(slots):
-        here = turn == wanted
-        cells = (source[here].astype(np.int64), target[here].astype(np.int64))
-        matrix = sparse.csr_array((moves[here].astype(np.float64), cells), (len(states),) * 2)
-        matrix.sum_duplicates()
-        matrices.append(matrix)
-    return matrices
+    return tuple(np.asarray(column).astype(np.int64) for column in counted.columns)
+
+
+def _walked(batches: Iterable[pa.RecordBatch], counting: Counting) -> Iterator[pa.RecordBatch]:
+    """The moves of a sorted partition between codes, a person at a time."""
+    whose: str | None = None
+    slots: list[int] = []
+    states: list[int] = []
+    for batch in batches:
+        for name, slot, state in zip(*(batch[n].to_pylist() for n in ROW), strict=True):
+            if name != whose and slots:
+                yield _as_batch(*counting.count(slots, states))
+                slots, states = [], []
+            whose = name
+            slots.append(slot)
+            states.append(state)
+    if slots:
+        yield _as_batch(*counting.count(slots, states))
 
 
 def _moves(
@@ -175,11 +215,13 @@ def _bound(
 
 
 def _sum(step: tuple[IntArray, learning.Moves], slots: int) -> pa.RecordBatch:
-    pa = require("pyarrow", "spark")
     moves = step[1]
     cells = np.stack([moves.slots % slots, moves.sources, moves.targets])
     found, counts = np.unique(cells, axis=1, return_counts=True)
-    columns = [pa.array(column.astype(np.int32)) for column in found]
-    return pa.RecordBatch.from_arrays(
-        [*columns, pa.array(counts.astype(np.int64))], names=["turn", "source", "target", "moves"]
-    )
+    return _as_batch(*found, counts)
+
+
+def _as_batch(*columns: IntArray) -> pa.RecordBatch:
+    pa = require("pyarrow", "spark")
+    arrays = [pa.array(column.astype(np.int64)) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, names=["turn", "source", "target", "moves"])

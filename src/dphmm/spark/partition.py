@@ -56,7 +56,7 @@ class Partition:
         self._book = FolderBook(used)
         self._last: dict[str, int] = {}
         """The latest true state of the person whose rows may go on in the next window. Secret."""
-        self._most = max(16, min(PEOPLE, ROOM // (8 * len(scenario.states))))
+        self._most = max(16, min(PEOPLE, ROOM // (8 * scenario.model.n_states)))
 
     def answer(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Answers and standings, in whatever order they are ready."""

@@ -94,8 +94,9 @@ def _prepare(scenario: Scenario) -> None:
     possible, first = terms.start.possible, terms.origin or 0
     met: set[bytes] = set()
     for time in range(first + 1, first + PREPARED + 1):
-        possible = terms.model.at(time).successors(possible)
+        possible = terms.model.reach(possible, time)
         if possible.tobytes() in met:
             continue
         met.add(possible.tobytes())
-        terms.plan.at(possible).mechanism(terms.epsilon).sampler  # noqa: B018 (makes it)
+        places = terms.model.place_mask(possible)
+        terms.plan.at(places).mechanism(terms.epsilon).sampler  # noqa: B018 (makes it)

@@ -173,9 +173,11 @@ def _belief(scenario: Scenario, moment: Moment) -> Belief:
         belief = Belief.certain(moment.start, n_states)
     else:
         belief = Belief.uniform(n_states)
-    for _ in range(moment.steps):
-        belief = belief.predict(scenario.model.at(1))
-    return belief
+    model = scenario.model
+    belief = model.known(belief)
+    for time in range(1, moment.steps + 1):
+        belief = model.predict(belief, time)
+    return model.place_belief(belief)
 
 
 def make_policy(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
@@ -207,7 +209,7 @@ def _base(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
             return PolicyGraph.complete(n_states)
         return PolicyGraph.within_distance(query, drawn.radius)
     if drawn.base == "one_step":
-        return PolicyGraph.one_step(scenario.model.at(1))
+        return PolicyGraph.one_step(scenario.model.on_places.at(1))
     return PolicyGraph(n_states)
 
 

@@ -74,7 +74,7 @@ class Shown(NamedTuple):
         categories = [name[:MAX_TEXT] for name in categories_of(scenario)]
         names = list(dict.fromkeys(categories))
         number = {name: i for i, name in enumerate(names)}
-        moves = scenario.model.at(1).transition.tocoo()
+        moves = scenario.model.on_places.at(1).transition.tocoo()
         few = moves.nnz <= SHOWN_MOVES
         places, query = drawing.places, scenario.query
         return {

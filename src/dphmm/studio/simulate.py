@@ -50,7 +50,7 @@ def walk(shown: Shown, request: Walk) -> dict[str, Any]:
     """A simulated person's walk, released in each of the ways asked for."""
     scenario, drawing = shown
     rng = np.random.default_rng([request.seed, 0])
-    path = scenario.model.at(1).sample(request.length, rng=rng, start=request.start)
+    path = scenario.model.sample(request.length, rng=rng, start=request.start)
     start = scenario.labels[request.start]
     return {
         "simulated": True,
@@ -76,6 +76,7 @@ def _with(scenario: Scenario, run: Run, start: str | dict[str, float]) -> Scenar
         step=scenario.settings.step,
         mechanism=run.mechanism,
         repair=None if run.repair == "none" else run.repair,
+        estimate=scenario.settings.estimate,
     )
 
 
@@ -116,10 +117,12 @@ def _release(scenario: Scenario, drawing: Drawing, path: IntArray, seed: int) ->
 
 def _step(stream: Stream, release: Release, state: int) -> dict[str, Any]:
     truth = stream.query.values[state]
-    possible = stream.prior.possible
+    model = stream.model
+    possible = model.place_mask(stream.prior.possible)
+    chances = model.place_belief(stream.posterior).probabilities
     degree = degree_of_protection(stream.query, stream.policy, possible, stream.hull)
-    shown = np.argsort(-stream.posterior.probabilities, kind="stable")[:SHOWN_STATES]
-    shown = shown[stream.posterior.probabilities[shown] > 1e-5]
+    shown = np.argsort(-chances, kind="stable")[:SHOWN_STATES]
+    shown = shown[chances[shown] > 1e-5]
     return {
         "time": release.time,
         "answer": release.answer.round(6).tolist(),
@@ -131,7 +134,7 @@ def _step(stream: Stream, release: Release, state: int) -> dict[str, Any]:
         "spent": float(stream.ledger.spent),
         "posterior": {
             "states": shown.tolist(),
-            "probabilities": [float(f"{p:.4g}") for p in stream.posterior.probabilities[shown]],
+            "probabilities": [float(f"{p:.4g}") for p in chances[shown]],
         },
         "private": release.private,
     }

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from dphmm.errors import ArgumentError, DataError
+from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import seconds, whole
 from dphmm.release.hours import find_zone
 from dphmm.tables.zones import ZoneRule
@@ -63,6 +63,13 @@ class Clock:
         return isinstance(self.step, str)
 
     @property
+    def seconds(self) -> int:
+        """How long a step is, for dates."""
+        if not isinstance(self.step, str):
+            raise ArgumentError(f"step must be a duration like '5 min', got {self.step!r}")
+        return seconds(self.step, "step")
+
+    @property
     def first_slot(self) -> int | None:
         """The slot of step 0, if the scenario fixes it."""
         return None if self.origin is None else Slots(self, "origin").of(self.origin, 0)
@@ -73,6 +80,23 @@ class Clock:
         if isinstance(self.step, str):
             return f"{seconds(self.step, 'step')} s"
         return "" if self.step == 1 else str(self.step)
+
+    def steps_of(self, law: str) -> int:
+        """How many steps of another clock one of this clock's is.
+
+        Args:
+            law: The other clock's `law`.
+
+        >>> Clock("15 min").steps_of(Clock("5 min").law)
+        3
+        """
+        expect(law, str, "law")
+        (ours, unit), (theirs, other) = _length(self.law), _length(law)
+        if unit != other or ours % theirs:
+            raise ArgumentError(
+                f"step must be a whole number of steps of {law or '1'}, got {self.step!r}"
+            )
+        return ours // theirs
 
     def slot_of(self, time: object) -> int:
         """The slot that a time falls in; for many times of one file use `Slots`.
@@ -120,6 +144,12 @@ class Clock:
         zone = find_zone(self.zone, "zone")
         local = moment if zone is None else moment.astimezone(zone)
         return local.hour + local.minute / 60 + local.second / 3600
+
+
+def _length(law: str) -> tuple[int, str]:
+    """The number and the unit of a clock's law."""
+    number, _, unit = law.partition(" ")
+    return int(number or 1), unit
 
 
 class Slots:

@@ -9,6 +9,7 @@ from dphmm.tables.datasets.gowalla import load_gowalla
 from dphmm.tables.datasets.placing import Placed, place_trips
 from dphmm.tables.datasets.reading import BadRow, Loaded, LoadReport, Progress
 from dphmm.tables.datasets.tracks import Trip, cut_trips, resample, split_trips, to_states
+from dphmm.tables.datasets.twins import same_person
 from dphmm.tables.geo import Grid, LocalPlane
 from dphmm.tables.maps import Map
 
@@ -29,6 +30,7 @@ __all__ = [
     "load_tracks",
     "place_trips",
     "resample",
+    "same_person",
     "split_trips",
     "synthetic_city",
     "to_states",

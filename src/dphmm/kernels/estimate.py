@@ -1,0 +1,153 @@
+"""The geometric median of probabilities over points: where the expected distance is least.
+
+Weiszfeld's iteration from the mean, with a test that is exact where the median is one of the
+points. Every sum is taken in the order of the points, so the same numbers give the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dphmm._types import FloatArray, IntArray
+
+FAINT = 1e-9
+"""A point with less than this share of the largest weight is left out."""
+
+CLOSE = 1e-7
+"""The iteration ends when it moves by less than this share of the points' extent."""
+
+MOST = 100
+"""Iterations at most."""
+
+
+@njit(cache=True, nogil=True)
+def median(values: FloatArray, weights: FloatArray, middle: FloatArray) -> None:
+    """Write the point with the least expected distance to the values."""
+    places, shares = likely(values, weights)
+    count, axes = places.shape
+    if axes == 1:
+        middle[0] = line_median(places[:, 0], shares)
+        return
+    middle[:] = 0.0
+    total = 0.0
+    extent = 0.0
+    for point in range(count):
+        total += shares[point]
+        for axis in range(axes):
+            middle[axis] += shares[point] * places[point, axis]
+            extent = max(extent, abs(places[point, axis] - places[0, axis]))
+    middle /= total
+    moved = np.empty(axes)
+    tested = -1
+    for _ in range(MOST):
+        nearest, length = step(places, shares, middle, moved)
+        if nearest != tested:
+            if is_median(places, shares, nearest):
+                middle[:] = places[nearest]
+                return
+            tested = nearest
+        middle[:] = moved
+        if length <= CLOSE * extent:
+            return
+
+
+@njit(cache=True, nogil=True)
+def likely(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The points whose weight counts, and their weights."""
+    least = FAINT * weights.max()
+    count = 0
+    for state in range(len(weights)):
+        count += weights[state] > least
+    places, shares = np.empty((count, values.shape[1])), np.empty(count)
+    count = 0
+    for state in range(len(weights)):
+        if weights[state] > least:
+            places[count] = values[state]
+            shares[count] = weights[state]
+            count += 1
+    return places, shares
+
+
+@njit(cache=True, nogil=True)
+def line_median(places: FloatArray, shares: FloatArray) -> float:
+    """The lowest number that half of the weight does not exceed."""
+    order = np.argsort(places, kind="mergesort")
+    total = 0.0
+    for point in order:
+        total += shares[point]
+    reached = 0.0
+    for point in order:
+        reached += shares[point]
+        if 2.0 * reached >= total:
+            return places[point]
+    return places[order[-1]]
+
+
+@njit(cache=True, nogil=True)
+def step(
+    places: FloatArray, shares: FloatArray, middle: FloatArray, moved: FloatArray
+) -> tuple[int, float]:
+    """One step of Weiszfeld; gives the point nearest to `middle`, and how far it goes.
+
+    A point on which `middle` lies pulls nowhere; the test of the nearest point has seen that it
+    does not hold, so leaving it out leads away from it.
+    """
+    axes = len(middle)
+    nearest, least, pulls = 0, np.inf, 0.0
+    moved[:] = 0.0
+    for point in range(len(shares)):
+        square = 0.0
+        for axis in range(axes):
+            square += (places[point, axis] - middle[axis]) ** 2
+        if square < least:
+            nearest, least = point, square
+        if square > 0.0:
+            pull = shares[point] / np.sqrt(square)
+            pulls += pull
+            for axis in range(axes):
+                moved[axis] += pull * places[point, axis]
+    length = 0.0
+    for axis in range(axes):
+        moved[axis] = moved[axis] / pulls if pulls > 0.0 else middle[axis]
+        length = max(length, abs(moved[axis] - middle[axis]))
+    return nearest, length
+
+
+@njit(cache=True, nogil=True)
+def is_median(places: FloatArray, shares: FloatArray, chosen: int) -> bool:
+    """Whether a point is the median: the others pull at it with no more than its own weight."""
+    axes = places.shape[1]
+    pull = np.zeros(axes)
+    own = 0.0
+    for point in range(len(shares)):
+        square = 0.0
+        for axis in range(axes):
+            square += (places[point, axis] - places[chosen, axis]) ** 2
+        if square == 0.0:
+            own += shares[point]
+        else:
+            weight = shares[point] / np.sqrt(square)
+            for axis in range(axes):
+                pull[axis] += weight * (places[point, axis] - places[chosen, axis])
+    square = 0.0
+    for axis in range(axes):
+        square += pull[axis] ** 2
+    return square <= own * own
+
+
+@njit(cache=True, nogil=True)
+def medians(
+    beliefs: FloatArray, current: IntArray, values: FloatArray, people: IntArray, result: FloatArray
+) -> None:
+    """The medians of some columns of a table of beliefs, written to columns of the result.
+
+    `current` says at which of the values' places each row of the table is.
+    """
+    weights, middle = np.empty(len(values)), np.empty(values.shape[1])
+    for person in people:
+        weights[:] = 0.0
+        for state in range(len(current)):
+            weights[current[state]] += beliefs[state, person]
+        median(values, weights, middle)
+        result[:, person] = middle
