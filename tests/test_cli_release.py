@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from dphmm import DataError, KeyedRandomness
 from dphmm.books.journal import Journal
+from dphmm.cli.release import TOGETHER
 from dphmm.scenario import Scenario, write_whole
 from dphmm.tables import files
 from tests.scenarios import (
@@ -62,6 +63,14 @@ def test_a_release_has_an_answer_and_an_estimate_for_every_row(scenario: Path) -
         *(("ann", "1"), ("bob", "1"), ("ann", "2"), ("ann", "4"), ("bob", "2")),
     ]
     assert {row["epsilon"] for row in rows} == {"1"}
+
+
+def test_no_row_is_lost_between_the_blocks_that_are_written(tmp_path: Path) -> None:
+    scenario, rows = written(tmp_path), [("ann", time, 1) for time in range(1, TOGETHER + 3)]
+    (tmp_path / "trips.csv").write_text(trips(*rows))
+    result = run("release", scenario, tmp_path / "trips.csv")
+    assert result.exit_code == 0, result.stderr
+    assert [row["time"] for row in table(result.stdout)] == [str(time) for _, time, _ in rows]
 
 
 def test_the_answers_are_those_of_a_stream_with_the_same_key(scenario: Path) -> None:
