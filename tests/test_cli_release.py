@@ -58,7 +58,16 @@ def test_a_release_has_an_answer_and_an_estimate_for_every_row(scenario: Path) -
     result = run("release", scenario, scenario.parent / "trips.csv")
     assert result.exit_code == 0, result.stderr
     rows = table(result.stdout)
-    assert list(rows[0]) == ["person", "time", "x", "y", "estimate_x", "estimate_y", "epsilon"]
+    assert list(rows[0]) == [
+        "person",
+        "time",
+        "x",
+        "y",
+        "estimate_x",
+        "estimate_y",
+        "epsilon",
+        "law",
+    ]
     assert [(row["person"], row["time"]) for row in rows] == [
         *(("ann", "1"), ("bob", "1"), ("ann", "2"), ("ann", "4"), ("bob", "2")),
     ]
@@ -98,7 +107,16 @@ def test_json_lines_come_in_and_go_out(scenario: Path) -> None:
     assert result.exit_code == 0, result.stderr
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [answer["time"] for answer in answers] == [3, 4]
-    assert set(answers[0]) == {"person", "time", "x", "y", "estimate_x", "estimate_y", "epsilon"}
+    assert set(answers[0]) == {
+        "person",
+        "time",
+        "x",
+        "y",
+        "estimate_x",
+        "estimate_y",
+        "epsilon",
+        "law",
+    }
 
 
 def test_coordinates_however_far_are_the_nearest_state(scenario: Path) -> None:

@@ -6,6 +6,7 @@ estimates and prices follow from the answers and the scenario.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from dphmm.errors import DataError
+from dphmm.errors import DataError, UnknownLawWarning
 from dphmm.policy.plan import Protected
+from dphmm.release.law_parts import differing_parts
 from dphmm.release.said import Release
 from dphmm.release.stream import Stream
 from dphmm.scenario.scenario import Scenario
@@ -51,17 +53,38 @@ class Track:
 
 def released_rows(
     path: str | Path,
+    scenario: Scenario,
     columns: Sequence[str],
     watch: Callable[[Iterator[Record]], Iterable[Record]] = iter,
 ) -> Iterator[Record]:
-    """The rows of a file of releases, which must have some columns; see `read_releases`."""
-    name = Path(path).name
+    """The rows of a file of releases, which must have some columns; see `read_releases`.
+
+    What another law shaped is refused. A file of an older version says nothing of laws: it is
+    taken with a warning.
+    """
+    name, law = Path(path).name, scenario.terms.law_parts
+    marked: bool | None = None
     for line, record in watch(read_records(path, name)):
         missing = [column for column in columns if column not in record]
         if missing:
             raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
-        if record["person"] is not None:
-            yield line, record
+        if marked is None:
+            marked = "law" in record
+            if not marked:
+                warnings.warn(
+                    f"{name} has no column law, so nothing shows that it follows {scenario.name!r}",
+                    UnknownLawWarning,
+                    stacklevel=2,
+                )
+        if record["person"] is None:
+            continue
+        if marked and record.get("law") != law:
+            differ = differing_parts(law, str(record.get("law") or ""))
+            raise DataError(
+                f"{name}:{line}: row must follow the law of {scenario.name!r}, "
+                f"got another {', another '.join(differ)}"
+            )
+        yield line, record
 
 
 def read_releases(
@@ -80,7 +103,9 @@ def read_releases(
     first = scenario.settings.clock.first_slot
     tracks: dict[str, Track] = {}
     said: dict[tuple[str, int], tuple[int, ...]] = {}
-    for line, record, lattice in _with_lattice(scenario, released_rows(path, columns, watch), name):
+    for line, record, lattice in _with_lattice(
+        scenario, released_rows(path, scenario, columns, watch), name
+    ):
         person, slot = str(record["person"]).strip(), slots.of(record["time"], line)
         if person not in tracks:
             # The file tells what was spent; a limit is for those who spend.
