@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from dphmm.chain.belief import Belief
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.tells import tell
 from dphmm.cost.whereabouts import whereabouts
@@ -15,25 +17,31 @@ from dphmm.release.said import history_of
 if TYPE_CHECKING:
     from dphmm.release.stream import Stream
 
-__all__ = ["state_costs"]
+__all__ = ["WIDTH", "state_costs"]
+
+WIDTH = 10
+"""The steps of the window that a statement tells about, unless it is asked for another."""
 
 
-def state_costs(stream: Stream, width: int) -> PrivacyStatement:
-    """See `Stream.statement`."""
+def state_costs(
+    stream: Stream, width: int, posterior: Sequence[Belief] | None = None
+) -> PrivacyStatement:
+    """See `Stream.statement`; `posterior` is what `stream.smooth` gives, if that is known."""
     said, model, (time, start) = stream.said, stream.model, stream._said_from
     if not said:
         raise ArgumentError("stream must have a release to be stated, got none")
     history = history_of(said, model, start, time)
     steps = range(len(history))
     heard = stream.observations()
-    unseen = model.smooth([None] * len(history), start=start, time=time)
-    seen = model.smooth(heard, start=start, time=time)[: len(history)]
-    prior, posterior = ([one.probabilities for one in beliefs] for beliefs in (unseen, seen))
+    # Without answers nothing that comes later changes what is believed.
+    unseen = model.filter([None] * len(history), start=start, time=time)
+    seen = (stream.smooth() if posterior is None else posterior)[: len(history)]
+    before, after = ([one.probabilities for one in beliefs] for beliefs in (unseen, seen))
     statement = privacy_statement(
         history,
         width=width,
-        prior=prior,
-        posterior=posterior,
+        prior=before,
+        posterior=after,
         adaptive=True if stream.plan.delta else None,
         before=stream.standing.spent - sum((one.epsilon for one in said), start=Fraction(0)),
         limit=stream.ledger.limit,
@@ -41,8 +49,8 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
     around = stream._around
     hours = None if around.hour_of is None else [around.hour_of(time + t + 1) for t in steps]
     near = whereabouts(
-        posterior,
-        prior,
+        after,
+        before,
         around.places,
         hours=hours,
         heard=heard,

@@ -17,6 +17,7 @@ from dphmm.cost import PrivacyStatement
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.policy.plan import Protected
 from dphmm.release.schedule import mean_distance
+from dphmm.release.stating import WIDTH, state_costs
 from dphmm.scenario.released import Track
 
 __all__ = ["LAG", "TrackFacts"]
@@ -101,7 +102,7 @@ class TrackFacts:
     @cached_property
     def statement(self) -> PrivacyStatement:
         """What the releases cost, with the odds that they really moved."""
-        return self.track.stream.statement()
+        return state_costs(self.track.stream, WIDTH, self._seen)
 
     @property
     def left(self) -> Fraction | float:
