@@ -6,6 +6,7 @@ import csv
 import random
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,15 +20,14 @@ from dphmm.chain.ground import Ground
 from dphmm.errors import MissingExtraError
 from dphmm.release.standing import Standing
 from dphmm.scenario import Clock, Row, Scenario, read_model
-from dphmm.scenario.counting import Counting
+from dphmm.scenario.counting import Counted, Counting
 from dphmm.scenario.learning import (
-    Bounds,
     Moves,
     learn_public,
     learn_walks,
-    moves_within,
     support_from_edges,
 )
+from dphmm.scenario.private import Levels
 from dphmm.spark import bulk, sessions, tables
 from dphmm.spark import session as new_session
 from tests import scenarios
@@ -254,17 +254,19 @@ def test_counts_are_the_local_ones_to_the_last(spark: Any, folder: Path) -> None
             read_table(spark, "trips"), scenario.states, Clock(), counting=how
         )
         assert found.model.digest == learn_walks(walked, how).model.digest
-    bounds = Bounds(moves_within(scenario.query.values, 150), 5)
-    (counts,) = counting._counts(table, scenario.states, Clock(), 1, None, "trips", bounds)
-    kept = Moves.joined(bounds.cut(moves) for moves in people)
-    expected = np.zeros((16, 16))
-    np.add.at(expected, (kept.sources, kept.targets), 1)
-    np.testing.assert_array_equal(counts.toarray(), expected)
-    private = counting.learn_private(
-        table, scenario.states, Clock(), epsilon=1, max_moves=5,
-        support=support_from_edges([], 16),
-    )  # fmt: skip
-    assert private.source.startswith("private, epsilon=1 ")
+    ground = Ground(scenario.query.values)
+    for levels in (Levels.of_habits(ground), Levels.of_moves(support_from_edges([], 16), 3)):
+        dealt = counting._summed(
+            table, scenario.states, Clock(), None, "trips",
+            partial(counting._walked, counting=levels),
+        )  # fmt: skip
+        local = Counted.joined(levels.count(*walk) for walk in walked)
+        sums = [np.zeros((2, levels.levels[0].size + 99), dtype=np.int64) for _ in range(2)]
+        for into, (parts, bins, _, grains) in zip(sums, (dealt, local), strict=True):
+            np.add.at(into, (parts, bins), grains)
+        np.testing.assert_array_equal(*sums)
+        private = counting.learn_private(table, scenario.states, Clock(), levels, epsilon=1)
+        assert private.source.startswith("private, epsilon=1 ")
 
 
 @spark_only

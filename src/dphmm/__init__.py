@@ -88,6 +88,7 @@ from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
+from dphmm.scenario.private import learn_private
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Policy
 from dphmm.tables.clock import Clock
@@ -172,6 +173,7 @@ __all__ = [
     "guarantee_against",
     "is_protectable",
     "largest_gains",
+    "learn_private",
     "least_error",
     "paper_sequence_epsilon",
     "privacy_loss",

@@ -27,13 +27,13 @@ from dphmm.scenario.counting import CHAINS, Counting, Kind
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
-    learn_private,
     learn_public,
     learn_walks,
     moves_within,
     support_from_edges,
 )
 from dphmm.scenario.models import LearnedModel, write_model
+from dphmm.scenario.private import Levels, learn_private
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
@@ -58,17 +58,15 @@ TOGETHER = 10_000
 @click.option("--slots", default=1, type=click.IntRange(1), help="Models that take turns.")
 @click.option(
     "--chain",
-    default="first",
-    show_default=True,
     type=click.Choice(CHAINS),
-    help="What a step depends on: the place, two places, or a direction and how long a stay was.",
+    help="What a step depends on: the place (first), two places, or a direction and how long a "
+    "stay was; momentum with --epsilon where states have places, else first.",
 )
 @click.option("--by", type=click.Choice(list(PARTS)), help="A model for each hour, or weekday.")
 @click.option("--smoothing", default=0.0, type=click.FloatRange(0), help="Added to every count.")
 @click.option("--epsilon", help="Learn privately, at this price for everything of one person.")
-@click.option("--max-moves", default=100, show_default=True, type=click.IntRange(1))
-@click.option("--prior", default=0.5, show_default=True, help="Added to every noisy count.")
-@click.option("--radius", help="Moves are possible within this distance, such as 500 or 0.5km.")
+@click.option("--prior", default=0.5, show_default=True, help="Added to every noisy number.")
+@click.option("--radius", help="How far moves go, such as 500 or 0.5km.")
 @click.option("--moves", metavar="CSV", help="The possible moves, two labels a row.")
 @click.option(
     "--zeros",
@@ -95,11 +93,10 @@ def command(
     time_step: str | None,
     time_zone: str | None,
     slots: int,
-    chain: Kind,
+    chain: Kind | None,
     by: str | None,
     smoothing: float,
     epsilon: str | None,
-    max_moves: int,
     prior: float,
     radius: str | None,
     moves: str | None,
@@ -126,16 +123,18 @@ def command(
     moves, so it goes with raw counts only.
 
     Raw counts are published with the model, and its zeros tell which moves nobody made: use
-    them for public data or with their owners' consent. With --epsilon the counts are private
-    for whole people; the possible moves then come from --radius or --moves, never from the
-    data. With --from-releases TRIPS is the output of `dphmm release`, and nothing more is paid.
+    them for public data or with their owners' consent. With --epsilon the model is private for
+    whole people. It is then made of few numbers, each of everybody: how far people move (within
+    --radius, if it is given), how they stay and turn. With --moves every move of a file has a
+    number of its own, which needs few states or very many people. With --from-releases TRIPS is
+    the output of `dphmm release`, and nothing more is paid.
 
     \b
     Example:
       dphmm learn town/trips.csv --scenario town/scenario.toml
       dphmm learn trips.csv --states cells.csv --time-step "5 min" -o model.npz
       dphmm learn town/trips.csv --scenario town/scenario.toml --chain momentum
-      dphmm learn trips.csv --states cells.csv --epsilon 1 --radius 500m -o model.npz
+      dphmm learn trips.csv --states cells.csv --epsilon 1 -o model.npz
       dphmm learn released.csv --from-releases town.toml -o better.npz
       dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
     """
@@ -158,7 +157,7 @@ def command(
             raise click.UsageError("--from-releases must stand without --epsilon and --states")
         if zeros != "guesses" or anywhere is not None:
             raise click.UsageError("--from-releases must stand without --zeros and --anywhere")
-        if chain != "first" or by is not None:
+        if chain is not None or by is not None:
             raise click.UsageError("--from-releases must stand without --chain and --by")
         released = Scenario.load(from_releases)
         learned, clock = _from_releases(trips, released, iterations), released.settings.clock
@@ -168,38 +167,40 @@ def command(
         states = States.read(states_file)
         step = time_step or "1"
         clock = Clock(int(step) if step.isdigit() else step, zone=time_zone)
-        support = _support(states, radius, moves, unit)
-        if epsilon is not None and support is None:
-            raise click.UsageError("--epsilon must go with --radius or --moves")
         if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):
             raise click.UsageError("--anywhere held-out must go with raw counts, made locally")
-        counting = _counting(states, clock, chain, by)
-        if counting is not None and (epsilon or slots > 1 or anywhere == HELD_OUT):
-            raise click.UsageError(
-                "--chain and --by must stand without --epsilon, --slots and --anywhere held-out"
-            )
-        if chain != "first" and (support is not None or smoothing):
-            raise click.UsageError(
-                "--chain must be first to go with --smoothing, --radius and --moves"
-            )
+        support = _support(states, radius, moves, unit)
         columns = columns_from(column_names)
-        both: dict[str, Any] = {"support": support, "zeros": zeros, "anywhere": anywhere}
-        raw = {"smoothing": smoothing, **both}
-        raw |= {"slots": slots} if counting is None else {"counting": counting}
-        private = {"epsilon": epsilon, "max_moves": max_moves, "prior": prior, **both}
-        private |= {"slots": slots}
+        both: dict[str, Any] = {"zeros": zeros, "anywhere": anywhere}
+        levels: Levels | None = None
+        if epsilon is not None:
+            if by is not None or smoothing:
+                raise click.UsageError("--epsilon must stand without --by and --smoothing")
+            levels = _levels(states, support, radius, unit, chain, slots)
+            options = {"levels": levels, "epsilon": epsilon, "prior": prior, **both}
+        else:
+            counting = _counting(states, clock, chain or "first", by)
+            if counting is not None and (slots > 1 or anywhere == HELD_OUT):
+                raise click.UsageError(
+                    "--chain and --by must stand without --slots and --anywhere held-out"
+                )
+            if chain not in (None, "first") and (support is not None or smoothing):
+                raise click.UsageError(
+                    "--chain must be first to go with --smoothing, --radius and --moves"
+                )
+            options = {"support": support, "smoothing": smoothing, **both}
+            options |= {"slots": slots} if counting is None else {"counting": counting}
         if engine == "spark":
-            options = raw if epsilon is None else private
-            learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
+            learned = _on_spark(master, trips, states, clock, columns, options)
         else:
             tracks = _tracks(trips, states, clock, columns)
-            people, lost = _people(tracks, clock, support, Path(trips).name)
-            if counting is not None:
-                learned = learn_walks(tracks, **raw)
-            elif epsilon is None:
-                learned = learn_public(people, len(states), **raw)
+            people, lost = _people(tracks, clock, levels or support, Path(trips).name)
+            if levels is not None:
+                learned = learn_private(tracks, **options)
+            elif "counting" in options:
+                learned = learn_walks(tracks, **options)
             else:
-                learned = learn_private(people, len(states), **private)
+                learned = learn_public(people, len(states), **options)
     write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, lost, epsilon is not None, as_json)
     return 0
@@ -258,7 +259,7 @@ def _tracks(
 
 
 def _people(
-    tracks: list[tuple[list[int], list[int]]], clock: Clock, support: Any, name: str
+    tracks: list[tuple[list[int], list[int]]], clock: Clock, within: Any, name: str
 ) -> tuple[list[Moves], dict[str, int]]:
     """Everybody's moves, and how many there are; trips are cut where a step is missing."""
     people = [Moves.of_rows(slots, visited) for slots, visited in tracks]
@@ -274,8 +275,11 @@ def _people(
             f"dphmm: note: most steps come after a gap; is {clock.step!r} the right time step?",
             err=True,
         )
-    allowed = np.ones(1) if support is None else support[moves.sources, moves.targets]
-    beyond = int((np.asarray(allowed) == 0).sum())
+    beyond = 0
+    if isinstance(within, Levels):
+        beyond = within.beyond(moves.sources, moves.targets)
+    elif within is not None:
+        beyond = int((np.asarray(within[moves.sources, moves.targets]) == 0).sum())
     return people, {
         "people": len(people),
         "moves": len(moves) - beyond,
@@ -297,18 +301,34 @@ def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Coun
     return Counting(len(states), chain, calendar, ground)
 
 
+def _levels(
+    states: States, support: Any, radius: str | None, unit: str, chain: Kind | None, slots: int
+) -> Levels:
+    """What is asked of people in private: habits, or every move that somebody listed."""
+    if support is not None and radius is None:
+        if chain not in (None, "first"):
+            raise click.UsageError("--chain must be first to go with --moves")
+        return Levels.of_moves(support, slots)
+    if not states.place_columns:
+        raise click.UsageError("--epsilon must go with --moves for states without places")
+    if chain == "second" or slots > 1:
+        raise click.UsageError("--epsilon must stand without --chain second and --slots")
+    reach = None if radius is None else float(length(radius, unit, "radius"))
+    ground = Ground(states.values(states.place_columns))
+    return Levels.of_habits(ground, reach, turns=chain != "first")
+
+
 def _on_spark(
     master: str | None,
     trips: str,
     states: States,
     clock: Clock,
     columns: dict[str, str],
-    public: bool,
     options: dict[str, Any],
 ) -> LearnedModel:
     from dphmm import spark as engine
 
-    learn = engine.learn_public if public else engine.learn_private
+    learn = engine.learn_private if "levels" in options else engine.learn_public
     with spark_session(master) as session:
         table = engine.read_table(session, trips)
         return learn(table, states, clock, columns=columns, name=trips, **options)
