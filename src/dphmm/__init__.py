@@ -88,6 +88,7 @@ from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
+from dphmm.scenario.judging import Judgement
 from dphmm.scenario.private import learn_private
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Policy
@@ -122,6 +123,7 @@ __all__ = [
     "GeometryError",
     "History",
     "Journal",
+    "Judgement",
     "KeyedRandomness",
     "Leakage",
     "Ledger",

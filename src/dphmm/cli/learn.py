@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,18 @@ from dphmm.cli.common import (
     column_option,
     columns_from,
     engine_option,
+    is_quiet,
     json_option,
     print_json,
     progress,
     say,
     spark_session,
 )
+from dphmm.cli.evaluate import PRIVATE, facts_of, judge_learning
 from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
 from dphmm.scenario.counting import CHAINS, Counting, Kind
+from dphmm.scenario.judging import Judgement, People
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
@@ -80,6 +84,7 @@ TOGETHER = 10_000
     callback=lambda context, option, given: _share(given),
     help="The probability of going anywhere, 0.01 by default, or held-out.",
 )
+@click.option("--force", is_flag=True, help="Write the model even if it is worse than none.")
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
 @click.option("--iterations", default=20, show_default=True, type=click.IntRange(0))
 @column_option
@@ -102,6 +107,7 @@ def command(
     moves: str | None,
     zeros: Zeros,
     anywhere: Share,
+    force: bool,
     from_releases: str | None,
     iterations: int,
     column_names: tuple[str, ...],
@@ -115,6 +121,10 @@ def command(
 
     --chain momentum follows people best, if the states have places. --by hour learns the moves of
     each hour, of the place that --time-zone names, drawn to those of the whole day.
+
+    The model is judged on people who are left out in turn: how far estimates would be off, beside
+    the answers alone and a walk that knows no data. One that is worse is not written without
+    --force. With --epsilon this is private, and so is what you make of it: see docs/learning.md.
 
     What nobody made may still happen: a learned model keeps a small probability of going
     anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
@@ -138,7 +148,7 @@ def command(
       dphmm learn released.csv --from-releases town.toml -o better.npz
       dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
     """
-    unit, lost = "m", None
+    unit, lost, judged = "m", None, None
     if scenario is not None:
         if states_file is not None or time_step is not None or from_releases is not None:
             raise click.UsageError(
@@ -194,15 +204,17 @@ def command(
             learned = _on_spark(master, trips, states, clock, columns, options)
         else:
             tracks = _tracks(trips, states, clock, columns)
-            people, lost = _people(tracks, clock, levels or support, Path(trips).name)
-            if levels is not None:
-                learned = learn_private(tracks, **options)
-            elif "counting" in options:
-                learned = learn_walks(tracks, **options)
-            else:
-                learned = learn_public(people, len(states), **options)
+            lost = _lost(tracks, clock, levels or support, Path(trips).name)
+            learn = partial(_learn, options=options, n_states=len(states))
+            learned = learn(tracks)
+            judged = judge_learning(tracks, learn, states, scenario, clock)
+            if judged is not None and judged.is_sure and judged.is_worse and not force:
+                for line in judged.lines():
+                    click.echo(line, err=True)
+                click.echo(f"dphmm: {output} was not written; --force writes it anyway", err=True)
+                return 1
     write_model(output, learned.model, learned.source, clock.law)
-    _report(learned, output, lost, epsilon is not None, as_json)
+    _report(learned, output, lost, judged, epsilon is not None, as_json)
     return 0
 
 
@@ -220,6 +232,7 @@ def _report(
     learned: LearnedModel,
     output: str,
     lost: dict[str, int] | None,
+    judged: Judgement | None,
     private: bool,
     as_json: bool,
 ) -> None:
@@ -228,15 +241,20 @@ def _report(
     if as_json:
         facts = {"model": output, "states": first.n_places, "moves": int(first.transition.nnz)}
         facts |= {"zeros": first.zeros, "anywhere": first.anywhere, "source": learned.source}
-        print_json(facts if lost is None else {**facts, "private" if private else "from": lost})
+        if lost is not None:
+            found = {} if judged is None else {"judged": facts_of(judged)}
+            facts["private" if private else "from"] = {**lost, **found}
+        print_json(facts)
         return
     say(f"{output}: {first.n_places} states, {first.transition.nnz} possible moves")
-    if lost is not None:
-        say(
+    if lost is not None and not is_quiet():
+        told = [
             f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
             f"{lost['gaps']} lost to gaps, {lost['beyond']} beyond the possible moves"
-            + (" (private: for your eyes, not in the model)" if private else "")
-        )
+        ]
+        told += [] if judged is None else ["judged on people left out in turn:", *judged.lines()]
+        for line in [PRIVATE, *told] if private else told:
+            click.echo(line, err=private)
     if first.anywhere:
         say(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
     else:
@@ -258,12 +276,9 @@ def _tracks(
     return list(tracks.values())
 
 
-def _people(
-    tracks: list[tuple[list[int], list[int]]], clock: Clock, within: Any, name: str
-) -> tuple[list[Moves], dict[str, int]]:
-    """Everybody's moves, and how many there are; trips are cut where a step is missing."""
-    people = [Moves.of_rows(slots, visited) for slots, visited in tracks]
-    moves = Moves.joined(people)
+def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:
+    """How many people and moves there are, and what does not count."""
+    moves = Moves.joined(Moves.of_rows(slots, visited) for slots, visited in tracks)
     gaps = sum(len(set(slots)) - 1 for slots, _ in tracks) - len(moves)
     if not len(moves):
         raise DataError(
@@ -280,12 +295,17 @@ def _people(
         beyond = within.beyond(moves.sources, moves.targets)
     elif within is not None:
         beyond = int((np.asarray(within[moves.sources, moves.targets]) == 0).sum())
-    return people, {
-        "people": len(people),
-        "moves": len(moves) - beyond,
-        "gaps": gaps,
-        "beyond": beyond,
-    }
+    counted = len(moves) - beyond
+    return {"people": len(tracks), "moves": counted, "gaps": gaps, "beyond": beyond}
+
+
+def _learn(tracks: People, options: dict[str, Any], n_states: int) -> LearnedModel:
+    """The model of some people, as it was asked for."""
+    if "levels" in options:
+        return learn_private(tracks, **options)
+    if "counting" in options:
+        return learn_walks(tracks, **options)
+    return learn_public([Moves.of_rows(*track) for track in tracks], n_states, **options)
 
 
 def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Counting | None:
