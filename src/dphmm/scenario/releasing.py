@@ -39,6 +39,7 @@ __all__ = [
     "begin_stream",
     "hold_open",
     "latest_steps",
+    "ledger_at",
     "open_stream",
     "published",
     "refuse_first",
@@ -294,6 +295,14 @@ def open_stream(
     return stream
 
 
+def ledger_at(place: Place, terms: Terms, time: int) -> Ledger:
+    """What somebody has spent by all questions until a step, and what limits them."""
+    limit = place.both(terms.limit, terms.clock)
+    since = time + 1 - (limit.width if limit else 0)
+    recent = place.recent(terms.clock, since) if limit and limit.width else ()
+    return Ledger(limit, spent=place.spent, recent=[(last, price) for _, last, price in recent])
+
+
 class _BookStream(Stream):
     """A stream whose answers come from a book, by the engine like everybody's.
 
@@ -305,11 +314,7 @@ class _BookStream(Stream):
     def _bind(self, book: Book, terms: Terms, place: Place) -> None:
         self._book, self._terms = book, terms
         self._fills_gaps = terms.fills_gaps
-        limit = place.both(terms.limit, terms.clock)
-        since = self.time + 1 - (limit.width if limit else 0)
-        recent = place.recent(terms.clock, since) if limit and limit.width else ()
-        pairs = [(last, price) for _, last, price in recent]
-        self.ledger = Ledger(limit, spent=place.spent, recent=pairs)
+        self.ledger = ledger_at(place, terms, self.time)
 
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """See `Stream.release`; the answer is in the book before it comes back."""
