@@ -11,7 +11,7 @@ import numpy as np
 
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, require
+from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, expect, require
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
@@ -225,6 +225,9 @@ def begin_stream(
 ) -> Stream:
     """A stream of its own, from the scenario's start."""
     settings = scenario.settings
+    if ledger is not None:
+        expect(ledger, Ledger, "ledger")
+        ledger._use(scenario.terms.clock)
     stream = Stream(
         scenario.model,
         scenario.plan,
@@ -306,10 +309,8 @@ class _BookStream(Stream):
         self._book, self._terms = book, terms
         self._fills_gaps = terms.fills_gaps
         limit = place.both(terms.limit, terms.clock)
-        since = self.time + 1 - (limit.width if limit else 0)
-        recent = place.recent(terms.clock, since) if limit and limit.width else ()
-        pairs = [(last, price) for _, last, price in recent]
-        self.ledger = Ledger(limit, spent=place.spent, recent=pairs)
+        self.ledger = Ledger(limit, spent=place.spent)
+        self.ledger._count(place.budget(limit, terms.clock, self.time + 1), self.time)
 
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """See `Stream.release`; the answer is in the book before it comes back."""
