@@ -15,6 +15,7 @@ import numpy as np
 
 from dphmm._types import IntArray
 from dphmm.cost.budget import Span
+from dphmm.cost.limit import begin_of
 from dphmm.errors import check_name
 from dphmm.release.admission import LATEST, LONGEST_GAP, Place
 from dphmm.release.drawing import Work
@@ -105,7 +106,12 @@ class Part:
         assert work.answers is not None
         prices = [price or Fraction(0) for price in work.answers.epsilons[slice(*work.span)]]
         times = work.times.tolist()
-        self.spent += ((t, t, price) for t, price in zip(times, prices, strict=True) if price)
+        own = work.standing.clock
+        self.spent += (
+            (*begin_of(time, own, own), price)
+            for time, price in zip(times, prices, strict=True)
+            if price
+        )
         self.place = replace(
             self.place,
             standing=work.standing,

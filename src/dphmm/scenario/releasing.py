@@ -11,7 +11,7 @@ import numpy as np
 
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, require
+from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, expect, require
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
@@ -226,6 +226,9 @@ def begin_stream(
 ) -> Stream:
     """A stream of its own, from the scenario's start."""
     settings = scenario.settings
+    if ledger is not None:
+        expect(ledger, Ledger, "ledger")
+        ledger._use(scenario.terms.clock)
     stream = Stream(
         scenario.model,
         scenario.plan,
@@ -298,9 +301,9 @@ def open_stream(
 def ledger_at(place: Place, terms: Terms, time: int) -> Ledger:
     """What somebody has spent by all questions until a step, and what limits them."""
     limit = place.both(terms.limit, terms.clock)
-    since = time + 1 - (limit.width if limit else 0)
-    recent = place.recent(terms.clock, since) if limit and limit.width else ()
-    return Ledger(limit, spent=place.spent, recent=[(last, price) for _, last, price in recent])
+    ledger = Ledger(limit, spent=place.spent)
+    ledger._count(place.budget(limit, terms.clock, time + 1), time)
+    return ledger
 
 
 class _BookStream(Stream):
