@@ -302,7 +302,7 @@ def ledger_at(place: Place, terms: Terms, time: int) -> Ledger:
     """What somebody has spent by all questions until a step, and what limits them."""
     limit = place.both(terms.limit, terms.clock)
     ledger = Ledger(limit, spent=place.spent)
-    ledger._count(place.budget(limit, terms.clock, time + 1), time)
+    ledger._count(place.budget(limit, terms.clock, time), time)
     return ledger
 
 
