@@ -45,7 +45,8 @@ class PrivateErrors:
 def read_truth(path: str | Path, scenario: Scenario) -> Truth:
     """The true trips of a file, as `dphmm release` was given them."""
     rows = read_trips(path, scenario.states, scenario.settings.clock, together=10_000)
-    return Truth({(row.person, row.slot): row.state for row in rows})
+    latest_first = sorted(rows, key=lambda row: row.order, reverse=True)
+    return Truth({(row.person, row.slot): row.state for row in latest_first})
 
 
 def private_errors(people: Sequence[TrackFacts], truth: Truth) -> PrivateErrors:
