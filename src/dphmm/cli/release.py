@@ -260,7 +260,7 @@ class _Releasing:
         self.repeated += answered.repeated
         answers = published(self._book, ask, answered, since)
         if ask.fills_gaps:
-            for row in rows:
+            for row in sorted(rows, key=lambda row: row.order):
                 if row.slot >= self._since.get(row.person, row.slot):
                     self._since[row.person], self._last[row.person] = row.slot, row.state
         return answers

@@ -59,6 +59,7 @@ def ask_rows(
         people=[row.person for row in rows],
         times=np.array([row.slot for row in rows], dtype=np.int64),
         states=np.array([row.state for row in rows], dtype=np.int64),
+        moments=np.array([row.moment for row in rows], dtype=np.int64),
         client=client,
         last=last or {},
     )
