@@ -86,9 +86,12 @@ from dphmm.release.said import Release
 from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
+from dphmm.scenario.budgeting import BudgetDesign, find_budget, find_schedule
 from dphmm.scenario.checking import Check
+from dphmm.scenario.designing import Design, find_epsilon, find_radius
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Policy
+from dphmm.scenario.spending import Spending
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 
@@ -104,6 +107,7 @@ __all__ = [
     "BatchRelease",
     "Belief",
     "Blowfish",
+    "BudgetDesign",
     "BudgetError",
     "Calendar",
     "Chain",
@@ -112,6 +116,7 @@ __all__ = [
     "Clock",
     "CollapsedAnswersWarning",
     "DataError",
+    "Design",
     "DphmmError",
     "Entry",
     "Estimates",
@@ -147,6 +152,7 @@ __all__ = [
     "SecureRandomness",
     "SeededRandomness",
     "SensitivityHull",
+    "Spending",
     "Standing",
     "States",
     "Store",
@@ -167,6 +173,10 @@ __all__ = [
     "enlarge",
     "event_epsilon",
     "exposed",
+    "find_budget",
+    "find_epsilon",
+    "find_radius",
+    "find_schedule",
     "guarantee_against",
     "is_protectable",
     "largest_gains",

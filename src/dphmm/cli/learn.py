@@ -17,7 +17,7 @@ from dphmm.cli.common import (
     engine_option,
     json_option,
     print_json,
-    progress,
+    read_tracks,
     say,
     spark_session,
 )
@@ -39,13 +39,9 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
-from dphmm.tables.trips import read_trips
 from dphmm.tables.units import length
 
 __all__ = ["command"]
-
-TOGETHER = 10_000
-"""Rows whose coordinates are looked up together."""
 
 
 @click.command("learn")
@@ -192,7 +188,7 @@ def command(
             options = raw if epsilon is None else private
             learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
         else:
-            tracks = _tracks(trips, states, clock, columns)
+            tracks = read_tracks(trips, states, clock, columns)
             people, lost = _people(tracks, clock, support, Path(trips).name)
             if counting is not None:
                 learned = learn_walks(tracks, **raw)
@@ -241,20 +237,6 @@ def _report(
     else:
         say(f"zeros are facts: what is promised holds {CONDITION}")
     say(f"source: {learned.source}")
-
-
-def _tracks(
-    trips: str, states: States, clock: Clock, columns: dict[str, str]
-) -> list[tuple[list[int], list[int]]]:
-    """Everybody's slots, and where they were in them."""
-    tracks: dict[str, tuple[list[int], list[int]]] = {}
-    for row in progress(
-        read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
-    ):
-        slots, visited = tracks.setdefault(row.person, ([], []))
-        slots.append(row.slot)
-        visited.append(row.state)
-    return list(tracks.values())
 
 
 def _people(

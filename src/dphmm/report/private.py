@@ -14,7 +14,7 @@ from dphmm.report.facts import TrackFacts
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.trips import read_trips
 
-__all__ = ["PrivateErrors", "Truth", "private_errors", "read_truth"]
+__all__ = ["PrivateErrors", "Truth", "distances", "private_errors", "read_truth"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,11 @@ def private_errors(people: Sequence[TrackFacts], truth: Truth) -> PrivateErrors:
         real = facts.track.stream.query.values[states]
         kinds = (facts.answers, facts.estimates, facts.lagged, facts.smoothed)
         # Estimates are there at every step, answers where something was said.
-        total += [np.nansum(_distances(kind, real)) for kind in kinds]
+        total += [np.nansum(distances(kind, real)) for kind in kinds]
         counts += [facts.said, *[len(states)] * 3]
     return PrivateErrors(int(counts[0]), *(total / counts).tolist())
 
 
-def _distances(answers: FloatArray, real: FloatArray) -> FloatArray:
+def distances(answers: FloatArray, real: FloatArray) -> FloatArray:
+    """How far each answer is from where somebody was."""
     return np.asarray(np.sqrt(((answers - real) ** 2).sum(axis=1)))
