@@ -19,7 +19,7 @@ from dphmm.cost.history import History
 from dphmm.cost.words import CONDITION
 from dphmm.errors import ArgumentError
 from dphmm.noise.randomness import SeededRandomness
-from dphmm.report import TrackFacts, Truth, private_errors, scenario_page
+from dphmm.report import TrackFacts, Truth, private_errors, read_truth, scenario_page
 from dphmm.report.figures import sample_links
 from dphmm.report.svg import curves, nice_ticks
 from dphmm.scenario import Policy, Scenario
@@ -153,7 +153,9 @@ def test_json_says_what_was_spent_and_only_with_the_truth_how_good_it_was(tmp_pa
     truth = ("--private-truth", tmp_path / "trips.csv")
     facts = json.loads(run("report", toml, out, "-o", page, "--json", *truth).stdout)
     assert facts["private"] is True
-    assert set(facts["private_errors"]) == {"raw", "estimate", "lagged", "smoothed"}
+    kinds = {"raw", "estimate", "lagged", "smoothed"}
+    assert set(facts["private_errors"]) == {*kinds, "expected", "map", "fixes"}
+    assert set(facts["private_errors"]["expected"]) == kinds
 
 
 def test_the_chosen_person_is_drawn(tmp_path: Path) -> None:
@@ -283,6 +285,47 @@ def test_private_errors_are_mean_distances() -> None:
     assert found.releases == 3
 
 
+def test_errors_are_to_the_true_coordinates_and_the_map_has_its_part(tmp_path: Path) -> None:
+    toml, out = released(tmp_path)
+    lines = (tmp_path / "trips.csv").read_text().splitlines()
+    # Everybody is 3 to the right of and 4 above their state, but for one row without coordinates.
+    values, rows = paper.VALUES, [f"{lines[0]},x,y"]
+    for line, (_, _, state) in zip(lines[1:], WALK, strict=True):
+        rows.append(f"{line},{values[state - 1][0] + 3},{values[state - 1][1] + 4}")
+    rows[-1] = f"{lines[-1]},,"
+    (tmp_path / "true.csv").write_text("\n".join(rows) + "\n")
+    scenario = Scenario.load(toml)
+    truth = read_truth(tmp_path / "true.csv", scenario)
+    facts = [TrackFacts(track) for track in read_releases(out, scenario)]
+    found = private_errors(facts, truth)
+    assert (found.map, found.fixes, found.steps, found.releases) == (5, 4, 5, 5)
+    places = np.array([values[state - 1] for _, _, state in WALK], dtype=float)
+    places[:4] += [3, 4]
+    answers = np.concatenate([one.answers for one in facts])
+    assert found.raw == pytest.approx(np.linalg.norm(answers - places, axis=1).mean(), rel=EXACT)
+    hoped = np.concatenate([one.expected_errors for one in facts]).mean(axis=0)
+    np.testing.assert_allclose(found.expected, hoped, rtol=EXACT)
+    page = scenario_page(scenario, facts, truth=truth, unit="m")
+    assert "which 4 of 5 steps have; for the others to the place of their state" in page
+    assert "<td>5 m</td>" in page
+
+
+def test_the_first_row_of_a_step_is_the_one_that_was_answered(tmp_path: Path) -> None:
+    toml = written(tmp_path)
+    (tmp_path / "trips.csv").write_text(trips(("ann", 1, 3), ("ann", 1, 5)))
+    truth = read_truth(tmp_path / "trips.csv", Scenario.load(toml))
+    assert (dict(truth.states), dict(truth.fixes)) == ({("ann", 1): 2}, {})
+
+
+def test_everybody_can_be_picked_and_has_a_list_of_places(tmp_path: Path) -> None:
+    toml, out = released(tmp_path)
+    assert run("report", toml, out, "-o", tmp_path / "report.html").exit_code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert '<details name="person"><summary>bob: 2 answers' in page
+    assert page.count("that these answers gave away") == 1
+    assert page.count("Whoever knows more can be surer.") == 2
+
+
 # Bad input
 
 
@@ -292,7 +335,7 @@ def test_private_errors_are_mean_distances() -> None:
         (lambda text: "", "released.csv"),
         (lambda text: text.splitlines()[0] + "\n", "at least one release"),
         (lambda text: text.replace("epsilon", "price"), "column epsilon"),
-        (lambda text: text.replace(",1\n", ",0\n"), "released.csv:2"),
+        (lambda text: re.sub(r"(?m),1,([^,]*)$", r",0,\1", text), "released.csv:2"),
         (lambda text: re.sub(r"(?m)^ann,1,[^,]*", "ann,1,nan", text), "released.csv:2"),
         (lambda text: re.sub(r"(?m)^ann,1,[^,]*", "ann,1,inf", text), "released.csv:2"),
         (lambda text: re.sub(r"(?m)^ann,2,[^,]*", "ann,1,777", text), "released.csv:3"),

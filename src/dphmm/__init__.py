@@ -60,6 +60,7 @@ from dphmm.errors import (
     ScenarioError,
     StoreError,
     TooLargeError,
+    UnknownLawWarning,
 )
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -89,6 +90,8 @@ from dphmm.release.stream import Stream
 from dphmm.scenario.budgeting import BudgetDesign, find_budget, find_schedule
 from dphmm.scenario.checking import Check
 from dphmm.scenario.designing import Design, find_epsilon, find_radius
+from dphmm.scenario.judging import Judgement
+from dphmm.scenario.private import learn_private
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Policy
 from dphmm.scenario.spending import Spending
@@ -125,6 +128,7 @@ __all__ = [
     "GeometryError",
     "History",
     "Journal",
+    "Judgement",
     "KeyedRandomness",
     "Leakage",
     "Ledger",
@@ -160,6 +164,7 @@ __all__ = [
     "Stream",
     "TimeVaryingModel",
     "TooLargeError",
+    "UnknownLawWarning",
     "Whereabouts",
     "added_edges",
     "attack",
@@ -180,6 +185,7 @@ __all__ = [
     "guarantee_against",
     "is_protectable",
     "largest_gains",
+    "learn_private",
     "least_error",
     "paper_sequence_epsilon",
     "privacy_loss",

@@ -16,7 +16,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from dphmm import __version__
-from dphmm.errors import BudgetError, CollapsedAnswersWarning, DphmmError, ExposureError
+from dphmm.errors import (
+    BudgetError,
+    CollapsedAnswersWarning,
+    DphmmError,
+    ExposureError,
+    UnknownLawWarning,
+)
 
 __all__ = ["COMMANDS", "program"]
 
@@ -26,6 +32,7 @@ COMMANDS = {
     "completion": "a script that lets your shell complete what you type",
     "demo": "a small city, its policy and a day of private releases, in under a minute",
     "design": "the radius, epsilon, schedule or budget that meets a wish",
+    "evaluate": "whether a model helps, on people it was not learned from (private)",
     "export": "GeoJSON of a map, a policy, answers or estimates, for QGIS and kepler.gl",
     "grid": "a map of cells, places or roads, and a scenario for it",
     "import": "trips from GPS files of any kind, on a new map or one that is there",
@@ -47,7 +54,17 @@ CONTINUED = ("demo", "release", "reproduce")
 """Commands that go on where they were stopped."""
 
 FILES = {
-    *("book", "key_file", "ledger", "moves", "output", "places", "private_truth", "releases"),
+    *(
+        "book",
+        "key_file",
+        "ledger",
+        "model_file",
+        "moves",
+        "output",
+        "places",
+        "private_truth",
+        "releases",
+    ),
     *("roads", "scenario_file", "states_file", "store", "tracks", "trips", "from_releases"),
 }
 """Parameters that are files, so that shells complete them."""
@@ -154,7 +171,8 @@ class Program(click.Group):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _say_warning
-                warnings.simplefilter("always", CollapsedAnswersWarning)
+                for kind in (CollapsedAnswersWarning, UnknownLawWarning):
+                    warnings.simplefilter("always", kind)
                 code = super().main(args, prog_name or "dphmm", *arguments, **options)
             sys.exit(code if isinstance(code, int) else 0)
         except _ReaderLeftError:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -244,7 +245,7 @@ class _Releasing:
     ) -> Iterator[list[list[Any]]]:
         answers = self._released(rows, done)
         cells = answer_rows(self._scenario, answers, self._times(rows))
-        while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
+        while some := list(islice(cells, TOGETHER)):
             yield some
 
     def _released(self, rows: list[Row], done: Callable[[int], object]) -> Answers:

@@ -11,7 +11,14 @@ from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import estimate_option, json_option, load_with, print_json, progress, say
 from dphmm.errors import DataError
 from dphmm.geometry.exact import as_text
-from dphmm.report import LAG, TrackFacts, private_errors, read_truth, scenario_page
+from dphmm.report import (
+    LAG,
+    TrackFacts,
+    drawn_besides,
+    private_errors,
+    read_truth,
+    scenario_page,
+)
 from dphmm.scenario.released import read_releases
 from dphmm.tables.files import write_whole
 
@@ -65,9 +72,12 @@ def command(
     if person is not None and person not in names:
         raise DataError(f"{Path(releases).name}: file must hold releases of --person, got none")
     truth = None if private_truth is None else read_truth(private_truth, scenario)
+    shown = next(one for one in people if person in (None, one.track.person))
+    drawn = people if truth is not None else [shown, *drawn_besides(people, shown)]
+    for facts in progress(drawn, total=len(drawn), what="working out"):
+        facts.work_out(errors=truth is not None or facts is shown, statement=facts is shown)
     page = scenario_page(scenario, people, person=person, truth=truth, unit=unit)
     write_whole(output, page, private=truth is not None)
-    shown = next(facts for facts in people if person in (None, facts.track.person))
     if as_json:
         answer: dict[str, object] = {
             "report": output,
@@ -81,11 +91,12 @@ def command(
             everybody = [facts for facts in people if truth.of(facts) is not None]
             if everybody:
                 found = private_errors(everybody, truth)
+                kinds = ("raw", "estimate", "lagged", "smoothed")
                 answer["private_errors"] = {
-                    "raw": found.raw,
-                    "estimate": found.estimate,
-                    "lagged": found.lagged,
-                    "smoothed": found.smoothed,
+                    **{kind: getattr(found, kind) for kind in kinds},
+                    "expected": dict(zip(kinds, found.expected, strict=True)),
+                    "map": found.map if found.fixes else None,
+                    "fixes": found.fixes,
                 }
         print_json(answer)
         return 0

@@ -162,7 +162,8 @@ def published(book: Book, ask: Ask, answered: Answered, since: Mapping[str, int]
 def answer_columns(scenario: Scenario) -> list[str]:
     """The columns of a table of answers."""
     columns = scenario.columns
-    return ["person", "time", *columns, *(f"estimate_{name}" for name in columns), "epsilon"]
+    estimates = (f"estimate_{name}" for name in columns)
+    return ["person", "time", *columns, *estimates, "epsilon", "law"]
 
 
 def answer_rows(
@@ -170,9 +171,9 @@ def answer_rows(
 ) -> Iterator[list[Any]]:
     """The cells of a table of answers: the time of each step, or those given instead.
 
-    A silent step has empty cells for its answer.
+    A silent step has empty cells for its answer, one that an earlier law shaped none for its law.
     """
-    clock = scenario.settings.clock
+    clock, law = scenario.settings.clock, scenario.terms.law_parts
     count = len(answers)
     both = np.concatenate([answers.in_units(), answers.estimate])
     places = scenario.in_places(both).tolist()
@@ -188,6 +189,7 @@ def answer_rows(
             *(nothing if answers.silent[row] else places[row]),
             *places[count + row],
             as_text(epsilon),
+            None if row in answers.earlier else law,
         ]
 
 

@@ -140,7 +140,8 @@ class Tables:
         )
         self.state = ("client", "key", "person", "spent", "late", "repeated", "standing")
         kinds = {"table": text, "person": text, "time": text, "slot": whole}
-        kinds |= dict.fromkeys(self.releases[2:-1], real)
+        self._numbers = self.releases[2:-2]
+        kinds |= dict.fromkeys(self._numbers, real)
         # Exact numbers have no largest size, so they are texts.
         kinds |= dict.fromkeys(("epsilon", "constrained", "lattice", "key", "spent"), text)
         kinds |= {"late": whole, "repeated": whole, "standing": pa.binary()}
@@ -150,6 +151,7 @@ class Tables:
             "client": client,
             "query": scenario.query.name,
             "law": scenario.law,
+            "law_parts": scenario.terms.law_parts,
         }
         self.schema = pa.schema([*self.varying, *((name, text) for name in self.constants)])
         said = {"table", *self.releases, *self.ledger}
@@ -171,7 +173,7 @@ class Tables:
             # Where nothing was said there is no number.
             **{
                 name: pa.array(column, from_pandas=True)
-                for name, column in zip(self.releases[2:-1], coordinates, strict=True)
+                for name, column in zip(self._numbers, coordinates, strict=True)
             },
             "epsilon": _texts(prices, as_text),
             "constrained": _texts(answers.constrained, str),

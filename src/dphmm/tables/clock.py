@@ -148,8 +148,10 @@ class Clock:
 
 def _length(law: str) -> tuple[int, str]:
     """The number and the unit of a clock's law."""
-    number, _, unit = law.partition(" ")
-    return int(number or 1), unit
+    parts = re.fullmatch(r"(\d*)(?: (s))?", law)
+    if parts is None:
+        raise ArgumentError(f"law must be the law of a clock, got {law!r}")
+    return int(parts[1] or 1), parts[2] or ""
 
 
 class Slots:
