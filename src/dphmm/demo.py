@@ -42,7 +42,7 @@ __all__ = ["Demo", "demo_city", "demo_scenario", "run_demo"]
 SEED = 20260
 MOST_PEOPLE = 176
 """How many can be released; all of them live in the city, so it is the same for any number."""
-TEACHERS = 300
+TEACHERS = 1000
 """People whose Monday the model is learned from; nobody whose day is released is among them."""
 HELD_OUT = 24
 """More people whose Monday is public, to try schedules on: the model has not seen them."""
@@ -197,6 +197,7 @@ def demo_scenario(city: City) -> Scenario:
         step=Fraction(10),
         policy=Policy(distance=RADIUS),
         mechanism=MECHANISM,
+        estimate="median",
         clock=clock,
         when=Schedule(every=EVERY, phase=EVERY // 2),
         unit="m",

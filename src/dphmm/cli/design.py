@@ -196,11 +196,15 @@ def _plain(found: BudgetDesign, unit: str) -> dict[str, Any]:
     return {
         "budget": str(found.budget),
         "best": way(found.best),
+        "expected": found.error(found.best),
         "error_of": found.error_of,
         "expected_on": found.whom,
         "unit": unit,
         "ways": [way(one) for one in found.ways],
-        "tried": [{"budget": as_text(amount), **way(one)} for amount, one in found.tried],
+        "tried": [
+            {"budget": as_text(amount), "expected": error, **way(one)}
+            for amount, one, error in found.tried
+        ],
     }
 
 
@@ -227,17 +231,18 @@ def _print(found: BudgetDesign, chosen: Scenario, plot: str | None, output: str 
         click.echo(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         )
-    for amount, way in found.tried:
-        error = measure(found.error(way), unit)
-        click.echo(f"{as_text(amount)}: {error}, every {_interval(way.every, chosen)}")
+    for amount, way, error in found.tried:
+        every = _interval(way.every, chosen)
+        click.echo(f"{as_text(amount)}: {measure(error, unit)}, every {every}, {way.mechanism}")
+    kind = "as released" if found.error_of == "now" else "in hindsight"
+    beyond = (
+        "People move less regularly than a model: for them it is more (try --trips)."
+        if found.simulated
+        else "If the model was learned from these people, for others it is more."
+    )
     click.echo(
-        f"Expected on {found.whom}: {measure(best.hindsight, unit)} in hindsight, "
-        f"{measure(best.now, unit)} as released. "
-        + (
-            "People move less regularly than a model: on theirs it is more (try --trips)."
-            if found.simulated
-            else "On others it is more, if the model was learned from these."
-        )
+        f"Expected on {found.whom}: {measure(found.error(best), unit)} {kind}, evened out with the "
+        f"intervals beside it. {beyond}"
     )
     click.echo(
         f"adversary: somebody who knows that a person stays at one place and reads all answers of "

@@ -27,14 +27,14 @@ def design_page(scenario: Scenario, found: BudgetDesign) -> str:
     noises = list(dict.fromkeys(way.mechanism for way in shown))
     steps = list(dict.fromkeys(way.every for way in shown))
     lines = [
-        Curve(noise, kind, [found.error(way) for way in shown if way.mechanism == noise])
+        Curve(noise, kind, [found.measured(way) for way in shown if way.mechanism == noise])
         for noise, kind in zip(noises, KINDS, strict=False)
     ]
     what = "mean distance of the estimate by steps between answers"
     by_budget = ""
     if found.tried:
-        line = Curve("best", KINDS[0], [found.error(way) for _, way in found.tried])
-        labels = [as_text(amount) for amount, _ in found.tried]
+        line = Curve("best", KINDS[0], [error for _, _, error in found.tried])
+        labels = [as_text(amount) for amount, _, _ in found.tried]
         by_budget = curves([line], labels, "the same by budget, spent in the best way", unit)
     return render(
         "design.html",

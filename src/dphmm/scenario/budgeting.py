@@ -72,7 +72,7 @@ class BudgetDesign:
         error_of: Which error decided: that of estimates "now", or in "hindsight".
         people: How many people they were compared on.
         simulated: Whether those were walks of the model.
-        tried: If a budget was looked for, each that was tried, with its best way.
+        tried: If a budget was looked for, each that was tried, its best way and that one's error.
     """
 
     budget: Limit
@@ -80,10 +80,29 @@ class BudgetDesign:
     error_of: ErrorOf
     people: int
     simulated: bool
-    tried: tuple[tuple[Fraction, Spending], ...] = ()
+    tried: tuple[tuple[Fraction, Spending, float], ...] = ()
 
     def error(self, way: Spending) -> float:
-        """The error of a way that counts.
+        """The error to expect of a way: the one that counts, evened out with those beside it.
+
+        The least of many means over few people is less than it should be, so the next shorter and
+        longer interval with the same noise have half a say.
+
+        Args:
+            way: One of the ways.
+        """
+        alike = [one for one in self.ways if one.mechanism == way.mechanism]
+        alike = [one for one in alike if one.estimate == alike[0].estimate]
+        place = [one.every for one in alike].index(way.every)
+        near = [self.measured(one) for one in alike[max(0, place - 1) : place + 2]]
+        if len(near) < 3 or min(near) == 0 or place == 0:
+            return self.measured(way)
+        even = (near[0] * near[1] ** 2 * near[2]) ** 0.25
+        # Another estimate stands for the same beliefs, and is as much closer everywhere.
+        return even * self.measured(way) / near[1]
+
+    def measured(self, way: Spending) -> float:
+        """The error of a way that counts, as it was on these people.
 
         Args:
             way: One of the ways.
@@ -193,7 +212,8 @@ def find_budget(
     place = find_smallest(holds, 0, len(rounds) - 1)
     if place is None:
         return None
-    tried = tuple((rounds[one], found[one].best) for one in sorted(found))
+    best = {one: found[one].best for one in sorted(found)}
+    tried = tuple((rounds[one], way, found[one].error(way)) for one, way in best.items())
     return replace(found[place], tried=tried)
 
 
@@ -253,7 +273,7 @@ class _Trial:
             kind = self.estimate or "mean"
             ways = tuple(attempt(every, noise, kind) for noise in self.mechanisms)
             found = replace(found, ways=(*found.ways, *ways))
-            here = min(found.error(way) for way in ways)
+            here = min(found.measured(way) for way in ways)
             least = min(least, here)
             if here > HOPELESS * least:
                 break
