@@ -19,7 +19,7 @@ from dphmm.cli.common import (
     is_quiet,
     json_option,
     print_json,
-    progress,
+    read_tracks,
     say,
     spark_session,
 )
@@ -43,13 +43,9 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
-from dphmm.tables.trips import Row, read_trips
 from dphmm.tables.units import length
 
 __all__ = ["command"]
-
-TOGETHER = 10_000
-"""Rows whose coordinates are looked up together."""
 
 
 @click.command("learn")
@@ -203,7 +199,7 @@ def command(
         if engine == "spark":
             learned = _on_spark(master, trips, states, clock, columns, options)
         else:
-            tracks = _tracks(trips, states, clock, columns)
+            tracks = read_tracks(trips, states, clock, columns)
             lost = _lost(tracks, clock, levels or support, Path(trips).name)
             learn = partial(_learn, options=options, n_states=len(states))
             learned = learn(tracks)
@@ -260,19 +256,6 @@ def _report(
     else:
         say(f"zeros are facts: what is promised holds {CONDITION}")
     say(f"source: {learned.source}")
-
-
-def _tracks(
-    trips: str, states: States, clock: Clock, columns: dict[str, str]
-) -> list[tuple[list[int], list[int]]]:
-    """Everybody's slots, and where they were in them."""
-    tracks: dict[str, list[Row]] = {}
-    for row in progress(
-        read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
-    ):
-        tracks.setdefault(row.person, []).append(row)
-    ordered = (sorted(rows, key=lambda row: row.order) for rows in tracks.values())
-    return [([row.slot for row in rows], [row.state for row in rows]) for rows in ordered]
 
 
 def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:
