@@ -26,7 +26,8 @@ from dphmm.chain.anywhere import ANYWHERE
 from dphmm.cost import path_epsilon
 from dphmm.evaluate.workloads import load_workload
 from dphmm.release.said import history_of
-from dphmm.scenario.learning import Moves, learn_private, learn_public, moves_within
+from dphmm.scenario.learning import Moves, learn_public, moves_within
+from dphmm.scenario.private import Levels, learn_private
 from dphmm.tables.datasets import synthetic_city
 
 
@@ -170,11 +171,9 @@ def test_where_everything_was_seen_before_the_share_stays_above_zero() -> None:
         ),
         (
             lambda: learn_private(
-                [Moves.of_track([0, 1], [0, 0])],
-                1,
+                [([0, 1], [0, 0])],
+                Levels.of_moves(moves_within([[0.0]], 1)),
                 epsilon=1,
-                max_moves=1,
-                support=moves_within([[0.0]], 1),
                 anywhere="held-out",  # type: ignore[arg-type]
             ),
             "anywhere must be a number where nobody's own moves may be looked at",

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dphmm import MarkovModel, TimeVaryingModel
+from dphmm import MarkovModel, MemoryModel, TimeVaryingModel
+from dphmm.chain.ground import Ground
 from dphmm.cost.words import CONDITION
 from dphmm.scenario import PUBLIC_SOURCE, Clock, Policy, Scenario, read_model
 from dphmm.scenario.checking import check_steps
@@ -73,8 +74,7 @@ def test_raw_counts_say_so(folder: Path) -> None:
 
 
 def test_private_counts_say_so_and_keep_the_given_support(folder: Path) -> None:
-    model, source = learn(folder, "--epsilon", "0.5", "--moves", folder / "moves.csv",
-                          "--max-moves", 3)  # fmt: skip
+    model, source = learn(folder, "--epsilon", "0.5", "--moves", folder / "moves.csv")
     assert source.startswith("private, epsilon=0.5")
     possible = model.at(1).transition.toarray() > 0
     expected = np.eye(6, dtype=bool)
@@ -83,11 +83,18 @@ def test_private_counts_say_so_and_keep_the_given_support(folder: Path) -> None:
     np.testing.assert_array_equal(possible, expected)
 
 
-def test_the_support_may_be_a_radius(folder: Path) -> None:
-    model, _ = learn(folder, "--epsilon", 1, "--radius", 1.5)
+def test_private_habits_go_as_far_as_the_radius(folder: Path) -> None:
+    model, source = learn(folder, "--epsilon", 1, "--radius", 1.5, "--chain", "first")
+    assert "1 on how far (3 numbers)" in source
     places = np.array([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]], dtype=np.float64)
-    near = np.hypot(*(places[:, None] - places[None, :]).T) <= 1.5
+    ground = Ground(places)
+    sources, targets, _ = ground.within(1)
+    near = np.zeros((6, 6), dtype=bool)
+    near[sources, targets] = True
     np.testing.assert_array_equal(model.at(1).transition.toarray() > 0, near)
+    remembers, source = learn(folder, "--epsilon", 1)
+    assert isinstance(remembers, MemoryModel)
+    assert "0.5 on staying and turning (16 numbers)" in source
 
 
 def test_what_nobody_did_is_a_guess_unless_somebody_states_it(folder: Path) -> None:
@@ -95,7 +102,8 @@ def test_what_nobody_did_is_a_guess_unless_somebody_states_it(folder: Path) -> N
         ((), 0.01),
         (("--anywhere", 0.2), 0.2),
         (("--zeros", "facts"), 0.0),
-        (("--epsilon", 1, "--radius", 1.5), 0.01),
+        (("--epsilon", 1, "--moves", folder / "moves.csv"), 0.01),
+        (("--epsilon", 1, "--radius", 1.5, "--anywhere", 0.3), 0.3),
         (("--epsilon", 1, "--radius", 1.5, "--zeros", "facts"), 0.0),
         (("--slots", 2), 0.01),
         (("--anywhere", "held-out"), 0.5),  # a handful of rows: each has moves of its own
@@ -139,13 +147,36 @@ def test_moves_that_are_private_choose_no_probability(
     assert "must be a number or held-out, got 'often'" in wrong.stderr
 
 
-def test_private_learning_without_a_public_support_is_refused(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--by", "hour"), "--epsilon must stand without --by and --smoothing"),
+        (("--smoothing", 1), "--epsilon must stand without --by and --smoothing"),
+        (("--slots", 2), "--epsilon must stand without --chain second and --slots"),
+        (("--chain", "second"), "--epsilon must stand without --chain second and --slots"),
+    ],
+)
+def test_what_private_learning_cannot_do_is_refused(
+    folder: Path, options: tuple[object, ...], message: str
+) -> None:
     out = folder / "learned.npz"
     result = run("learn", folder / "trips.csv", "--states", folder / "states.csv", "-o", out,
-                 "--epsilon", 1)  # fmt: skip
+                 "--epsilon", 1, *options)  # fmt: skip
     assert result.exit_code == 2
-    assert is_one_line(result.stderr)
+    assert message in result.stderr
     assert not out.exists()
+
+
+def test_states_without_places_need_a_list_of_moves(tmp_path: Path) -> None:
+    (tmp_path / "states.csv").write_text("label\na\nb\n")
+    (tmp_path / "trips.csv").write_text("person,time,state\np,1,a\np,2,b\n")
+    (tmp_path / "moves.csv").write_text("a,b\na,b\n")
+    arguments = ("learn", tmp_path / "trips.csv", "--states", tmp_path / "states.csv",
+                 "-o", tmp_path / "model.npz", "--epsilon", 1)  # fmt: skip
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "--epsilon must go with --moves for states without places" in result.stderr
+    assert run(*arguments, "--moves", tmp_path / "moves.csv").exit_code == 0
 
 
 def test_a_model_for_every_hour_is_learned_and_used(folder: Path) -> None:
@@ -220,7 +251,7 @@ def test_a_model_learned_for_any_states_fits_their_scenario(scenario: Scenario) 
         (folder / "trips.csv").write_text(trips(*rows))
         arguments = ("learn", folder / "trips.csv", "--states", folder / "states.csv",
                      "-o", folder / "model.npz")  # fmt: skip
-        for options in ((), ("--epsilon", "1/3", "--radius", 100, "--max-moves", 4)):
+        for options in ((), ("--epsilon", "1/3", "--radius", 100)):
             result = run(*arguments, *options)
             assert result.exit_code == 0, result.stderr
             assert run("check", folder / "any.toml").exit_code in (0, 1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import json
 import random
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,26 +15,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphmm import ArgumentError, BudgetError, DataError, Limit, Schedule
+from dphmm import ArgumentError, Batch, BudgetError, DataError, Limit, Schedule
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.ground import Ground
 from dphmm.errors import MissingExtraError
 from dphmm.release.standing import Standing
 from dphmm.scenario import Clock, Row, Scenario, read_model
-from dphmm.scenario.counting import Counting
+from dphmm.scenario.counting import Counted, Counting
 from dphmm.scenario.learning import (
-    Bounds,
     Moves,
     learn_public,
     learn_walks,
-    moves_within,
     support_from_edges,
 )
+from dphmm.scenario.private import Levels
 from dphmm.spark import bulk, sessions, tables
 from dphmm.spark import session as new_session
 from tests import scenarios
 from tests.spark_worlds import (
     KEY,
+    KEYED,
     as_batch,
     city,
     everything,
@@ -254,17 +256,19 @@ def test_counts_are_the_local_ones_to_the_last(spark: Any, folder: Path) -> None
             read_table(spark, "trips"), scenario.states, Clock(), counting=how
         )
         assert found.model.digest == learn_walks(walked, how).model.digest
-    bounds = Bounds(moves_within(scenario.query.values, 150), 5)
-    (counts,) = counting._counts(table, scenario.states, Clock(), 1, None, "trips", bounds)
-    kept = Moves.joined(bounds.cut(moves) for moves in people)
-    expected = np.zeros((16, 16))
-    np.add.at(expected, (kept.sources, kept.targets), 1)
-    np.testing.assert_array_equal(counts.toarray(), expected)
-    private = counting.learn_private(
-        table, scenario.states, Clock(), epsilon=1, max_moves=5,
-        support=support_from_edges([], 16),
-    )  # fmt: skip
-    assert private.source.startswith("private, epsilon=1 ")
+    ground = Ground(scenario.query.values)
+    for levels in (Levels.of_habits(ground), Levels.of_moves(support_from_edges([], 16), 3)):
+        dealt = counting._summed(
+            table, scenario.states, Clock(), None, "trips",
+            partial(counting._walked, counting=levels),
+        )  # fmt: skip
+        local = Counted.joined(levels.count(*walk) for walk in walked)
+        sums = [np.zeros((2, levels.levels[0].size + 99), dtype=np.int64) for _ in range(2)]
+        for into, (parts, bins, _, grains) in zip(sums, (dealt, local), strict=True):
+            np.add.at(into, (parts, bins), grains)
+        np.testing.assert_array_equal(*sums)
+        private = counting.learn_private(table, scenario.states, Clock(), levels, epsilon=1)
+        assert private.source.startswith("private, epsilon=1 ")
 
 
 @spark_only
@@ -355,6 +359,69 @@ def test_a_window_is_counted_across_runs(spark: Any, folder: Path, key_file: str
             previous=before, partitions=1,
         )  # fmt: skip
     assert (fault.value.opens, fault.value.window) == (5, "2 per 4 steps")
+
+
+@spark_only
+def test_a_staircase_with_a_schedule_and_a_window_is_that_of_a_batch(
+    spark: Any, folder: Path, key_file: str
+) -> None:
+    """Answers to the last bit, over two runs; then a limit that the schedule would pass."""
+    scenario = city(
+        4, mechanism="staircase", epsilon=Fraction(2), when=Schedule(every=2, phase=1),
+        limit=Limit.read("2 per 2 steps, 12 in all"),
+    )  # fmt: skip
+    assert scenario.plan.mechanism == "staircase"
+    terms, people = scenario.terms, [f"p{number:02d}" for number in range(24)]
+    states = np.random.default_rng(4).integers(16, size=(12, 24))
+    batch = Batch(
+        terms.model, terms.plan, epsilon=terms.epsilon, start=terms.start, people=people, time=0,
+        limit=terms.limit, schedule=terms.schedule, randomness=KEYED, law=terms.law,
+    )  # fmt: skip
+    expected, estimates = {}, {}
+    for some in states:
+        said = batch.release(some)
+        parts = zip(said.people, said.times, said.lattice, said.answer, said.estimate, strict=True)
+        for person, time, lattice, answer, estimate in parts:
+            expected[people[person], str(time)] = lattice.tolist(), answer.tobytes()
+            estimates[people[person], str(time)] = estimate
+    assert len(expected) == 6 * 24
+    found, before = {}, None
+    for first, last in ((1, 8), (8, 12)):
+        rows = [
+            Row(0, name, str(slot), slot, int(states[slot - 1, person]))
+            for slot in range(first, last + 1)
+            for person, name in enumerate(people)
+        ]
+        trips, out = folder / f"stairs-{first}", str(folder / f"stairs-{first}-out")
+        everything.write(as_batch(rows, labels=scenario.labels), trips / "0.parquet")
+        bulk.release(
+            spark, scenario, str(trips), out, key_file=key_file, previous=before, partitions=3
+        )
+        points = {}
+        for row in bulk.releases(spark, scenario, out).collect():
+            if row["x"] is not None:
+                moment = row["person"], row["time"]
+                points[moment] = np.array([row["x"], row["y"]]).tobytes()
+                told = [row["estimate_x"], row["estimate_y"]]
+                # As many digits as a table has.
+                np.testing.assert_allclose(told, estimates[moment], atol=0.005)
+        for row in bulk.ledger(spark, scenario, out).collect():
+            if row["epsilon"] != "0":
+                moment = row["person"], row["time"]
+                found[moment] = json.loads(row["lattice"]), points[moment]
+        before = out
+    assert found == expected
+    narrow = scenario.replace(limit=Limit.read("2 per 3 steps"))
+    trips = folder / "stairs-over"
+    everything.write(
+        as_batch([Row(0, "p03", "13", 13, 1)], labels=scenario.labels), trips / "0.parquet"
+    )
+    with pytest.raises(BudgetError, match="limit of 2 per 3 steps, got a request for 2") as fault:
+        bulk.release(
+            spark, narrow, str(trips), str(folder / "stairs-over-out"), key_file=key_file,
+            previous=before, partitions=1,
+        )  # fmt: skip
+    assert (fault.value.opens, fault.value.window) == (14, "2 per 3 steps")
 
 
 def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

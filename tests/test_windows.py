@@ -43,7 +43,7 @@ from dphmm.release.book import Book
 from dphmm.release.engine import Answered, Ask
 from dphmm.spark.folder import FolderBook, Person
 from tests.scenarios import FEWER, run
-from tests.windows import PRICES, SLOTS, Plain, Row, allows, holds, limits
+from tests.windows import PRICES, SCHEDULES, SLOTS, Plain, Row, allows, holds, limits
 
 KEYED = KeyedRandomness(bytes(range(32)))
 TOWN = Scenario(
@@ -101,7 +101,11 @@ def check_answered(answered: Answered, expected: list[int], rows: Sequence[Row])
 
 
 def check_asks(
-    held: Opened, asks: list[tuple[str, list[Row]]], chosen: list[Limit | None], own: Limit | None
+    held: Opened,
+    asks: list[tuple[str, list[Row]]],
+    chosen: list[Limit | None],
+    own: Limit | None,
+    when: Schedule | None,
 ) -> None:
     """Asks of two questions, under limits that may change from one to the next."""
     plain = Plain()
@@ -112,10 +116,11 @@ def check_asks(
         own = None
     for number, (query, rows) in enumerate(asks):
         limit = chosen[number % len(chosen)]
-        asked = ask(TOWN.replace(limit=limit), query, rows)
-        expected, _ = plain.judge(query, rows, limit, own)
+        asked = ask(TOWN.replace(limit=limit, when=when), query, rows)
+        expected, _ = plain.judge(query, rows, limit, own, when=when)
         with held.book() as book:
-            assert engine.judge(book, asked).verdicts.tolist() == expected
+            if when is None or when.error is None:
+                assert engine.judge(book, asked).verdicts.tolist() == expected
             (answered,) = engine.release(book, [asked])
             check_answered(answered, expected, rows)
             if held.kind in ("store", "postgresql"):
@@ -130,24 +135,34 @@ OWN = st.one_of(st.none(), limits())
 
 
 @pytest.mark.parametrize("kind", BOOKS[:2])
-@given(asks=ASKS, limit=limits())
+@given(asks=ASKS, limit=limits(), when=SCHEDULES)
 def test_two_questions_share_the_windows_of_a_book(
-    request: pytest.FixtureRequest, kind: str, asks: list[tuple[str, list[Row]]], limit: Limit
+    request: pytest.FixtureRequest,
+    kind: str,
+    asks: list[tuple[str, list[Row]]],
+    limit: Limit,
+    when: Schedule | None,
 ) -> None:
     with opened(request, kind) as held:
-        check_asks(held, asks, [limit], None)
+        check_asks(held, asks, [limit], None, when)
 
 
 @FEWER
-@given(asks=ASKS, chosen=st.lists(st.one_of(st.none(), limits()), min_size=1, max_size=3), own=OWN)
+@given(
+    asks=ASKS,
+    chosen=st.lists(st.one_of(st.none(), limits()), min_size=1, max_size=3),
+    own=OWN,
+    when=SCHEDULES,
+)
 def test_a_store_counts_the_persons_own_windows_beside_the_scenarios(
     request: pytest.FixtureRequest,
     asks: list[tuple[str, list[Row]]],
     chosen: list[Limit | None],
     own: Limit | None,
+    when: Schedule | None,
 ) -> None:
     with opened(request, "store") as held:
-        check_asks(held, asks, chosen, own)
+        check_asks(held, asks, chosen, own, when)
 
 
 @pytest.mark.postgres
@@ -182,7 +197,7 @@ def test_limits_that_change_are_held_against_all_answers_of_a_journal(
     request: pytest.FixtureRequest, asks: list[tuple[str, list[Row]]], chosen: list[Limit | None]
 ) -> None:
     with opened(request, "journal") as held:
-        check_asks(held, asks, chosen, None)
+        check_asks(held, asks, chosen, None, None)
 
 
 def test_rows_of_one_price_go_the_short_way_with_the_same_verdicts() -> None:
@@ -226,8 +241,7 @@ def folder_run(
 
 
 @given(
-    asks=st.lists(ROWS, min_size=3, max_size=8), limit=limits(windows=1),
-    when=st.sampled_from([None, None, Schedule(every=2), Schedule(apart=2)]),
+    asks=st.lists(ROWS, min_size=3, max_size=8), limit=limits(windows=1), when=SCHEDULES,
 )  # fmt: skip
 def test_a_standing_remembers_what_its_windows_need(
     asks: list[list[Row]], limit: Limit, when: Schedule | None
@@ -429,6 +443,9 @@ def test_an_answer_under_another_clock_counts_where_its_slot_may_be(
 # Two writers
 
 
+APART = Schedule(apart=2)
+
+
 def race(books: Sequence[Book], limit: Limit, rows: Sequence[tuple[str, Row]]) -> None:
     """Every row is asked for by a thread of its own turn, on one of the books."""
     answers: list[tuple[str, Row, int]] = []
@@ -440,7 +457,8 @@ def race(books: Sequence[Book], limit: Limit, rows: Sequence[tuple[str, Row]]) -
                 turn = next(turns, None)
             if turn is None:
                 return
-            (answered,) = engine.release(book, [ask(TOWN.replace(limit=limit), turn[0], [turn[1]])])
+            asked = ask(TOWN.replace(limit=limit, when=APART), turn[0], [turn[1]])
+            (answered,) = engine.release(book, [asked])
             with guard:
                 answers.append((*turn, int(answered.verdicts[0])))
 
@@ -452,6 +470,9 @@ def race(books: Sequence[Book], limit: Limit, rows: Sequence[tuple[str, Row]]) -
     paid = [row for _, row, verdict in answers if verdict == Verdict.NEW]
     assert len(answers) == len(rows)
     assert holds(paid, limit)
+    for query in ("place", "speed"):
+        said = [slot for name, (slot, _), verdict in answers if (name, verdict) == (query, 0)]
+        assert (np.diff(sorted(said)) >= 2).all()
     # What is spent only grows, so whatever was refused must still be.
     for _, (slot, price), verdict in answers:
         if verdict == Verdict.OVER:

@@ -16,6 +16,17 @@ Row = tuple[int, Fraction]
 
 PRICES = st.sampled_from([Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(7, 5)])
 SLOTS = st.integers(1, 14)
+SCHEDULES = st.one_of(
+    st.none(),
+    st.builds(
+        Schedule,
+        every=st.integers(1, 3),
+        phase=st.integers(0, 2),
+        apart=st.integers(1, 4),
+        error=st.sampled_from([None, Fraction(1, 1000)]),
+    ),
+)
+"""Any schedule; a bound on the error is one that is always passed, so that it is judged alone."""
 
 
 @st.composite
@@ -87,7 +98,7 @@ class Plain:
             verdict = Verdict.NEW
             if slot <= latest:
                 verdict = Verdict.REPEATED if slot in answered else Verdict.LATE
-            elif when is not None and not when.speaks(slot, self.spoke.get(query)):
+            elif when is not None and not when.speaks(slot, self.spoke.get(query), lambda: 1.0):
                 verdict = Verdict.SILENT
                 latest = slot
                 answered.add(slot)

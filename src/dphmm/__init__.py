@@ -88,6 +88,8 @@ from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.scenario.checking import Check
+from dphmm.scenario.judging import Judgement
+from dphmm.scenario.private import learn_private
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Policy
 from dphmm.tables.clock import Clock
@@ -121,6 +123,7 @@ __all__ = [
     "GeometryError",
     "History",
     "Journal",
+    "Judgement",
     "KeyedRandomness",
     "Leakage",
     "Ledger",
@@ -172,6 +175,7 @@ __all__ = [
     "guarantee_against",
     "is_protectable",
     "largest_gains",
+    "learn_private",
     "least_error",
     "paper_sequence_epsilon",
     "privacy_loss",

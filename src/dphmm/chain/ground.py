@@ -8,6 +8,7 @@ are as likely as they are from all places together.
 from __future__ import annotations
 
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,16 +74,27 @@ class Ground:
         apart = (self.places[targets] - self.places[sources]) / self.spacing
         return np.rint(apart).astype(np.int64)
 
-    @cached_property
-    def _near(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Every move within reach, and which displacement it is."""
+    def within(self, square: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Every move up to a length, stays among them: from, to, and how far in whole neighbours.
+
+        Args:
+            square: The largest square of the length in whole neighbours.
+        """
+        # Rounding to whole neighbours may shorten a move by half of one along either axis.
         around = self._tree.query_pairs(
-            (REACH + 0.5) * self.spacing, p=np.inf, output_type="ndarray"
+            (sqrt(square) + 1) * self.spacing, output_type="ndarray"
         ).astype(np.int64)
         itself = np.arange(len(self.places))
         sources = np.concatenate([around[:, 0], around[:, 1], itself])
         targets = np.concatenate([around[:, 1], around[:, 0], itself])
         steps = self.steps(sources, targets)
+        kept = (steps**2).sum(axis=1) <= square
+        return sources[kept], targets[kept], steps[kept]
+
+    @cached_property
+    def _near(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Every move within reach, and which displacement it is."""
+        sources, targets, steps = self.within(2 * REACH**2)
         within = (np.abs(steps) <= REACH).all(axis=1)
         return sources[within], targets[within], _displacement(steps[within])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,28 @@ from dphmm.cli.common import (
     column_option,
     columns_from,
     engine_option,
+    is_quiet,
     json_option,
     print_json,
     progress,
     say,
     spark_session,
 )
+from dphmm.cli.evaluate import PRIVATE, facts_of, judge_learning
 from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
 from dphmm.scenario.counting import CHAINS, Counting, Kind
+from dphmm.scenario.judging import Judgement, People
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
-    learn_private,
     learn_public,
     learn_walks,
     moves_within,
     support_from_edges,
 )
 from dphmm.scenario.models import LearnedModel, write_model
+from dphmm.scenario.private import Levels, learn_private
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
@@ -58,17 +62,15 @@ TOGETHER = 10_000
 @click.option("--slots", default=1, type=click.IntRange(1), help="Models that take turns.")
 @click.option(
     "--chain",
-    default="first",
-    show_default=True,
     type=click.Choice(CHAINS),
-    help="What a step depends on: the place, two places, or a direction and how long a stay was.",
+    help="What a step depends on: the place (first), two places, or a direction and how long a "
+    "stay was; momentum with --epsilon where states have places, else first.",
 )
 @click.option("--by", type=click.Choice(list(PARTS)), help="A model for each hour, or weekday.")
 @click.option("--smoothing", default=0.0, type=click.FloatRange(0), help="Added to every count.")
 @click.option("--epsilon", help="Learn privately, at this price for everything of one person.")
-@click.option("--max-moves", default=100, show_default=True, type=click.IntRange(1))
-@click.option("--prior", default=0.5, show_default=True, help="Added to every noisy count.")
-@click.option("--radius", help="Moves are possible within this distance, such as 500 or 0.5km.")
+@click.option("--prior", default=0.5, show_default=True, help="Added to every noisy number.")
+@click.option("--radius", help="How far moves go, such as 500 or 0.5km.")
 @click.option("--moves", metavar="CSV", help="The possible moves, two labels a row.")
 @click.option(
     "--zeros",
@@ -82,6 +84,7 @@ TOGETHER = 10_000
     callback=lambda context, option, given: _share(given),
     help="The probability of going anywhere, 0.01 by default, or held-out.",
 )
+@click.option("--force", is_flag=True, help="Write the model even if it is worse than none.")
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
 @click.option("--iterations", default=20, show_default=True, type=click.IntRange(0))
 @column_option
@@ -95,16 +98,16 @@ def command(
     time_step: str | None,
     time_zone: str | None,
     slots: int,
-    chain: Kind,
+    chain: Kind | None,
     by: str | None,
     smoothing: float,
     epsilon: str | None,
-    max_moves: int,
     prior: float,
     radius: str | None,
     moves: str | None,
     zeros: Zeros,
     anywhere: Share,
+    force: bool,
     from_releases: str | None,
     iterations: int,
     column_names: tuple[str, ...],
@@ -119,6 +122,10 @@ def command(
     --chain momentum follows people best, if the states have places. --by hour learns the moves of
     each hour, of the place that --time-zone names, drawn to those of the whole day.
 
+    The model is judged on people who are left out in turn: how far estimates would be off, beside
+    the answers alone and a walk that knows no data. One that is worse is not written without
+    --force. With --epsilon this is private, and so is what you make of it: see docs/learning.md.
+
     What nobody made may still happen: a learned model keeps a small probability of going
     anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
     who move as the model says is possible, and every sentence says so. --anywhere held-out takes
@@ -126,20 +133,22 @@ def command(
     moves, so it goes with raw counts only.
 
     Raw counts are published with the model, and its zeros tell which moves nobody made: use
-    them for public data or with their owners' consent. With --epsilon the counts are private
-    for whole people; the possible moves then come from --radius or --moves, never from the
-    data. With --from-releases TRIPS is the output of `dphmm release`, and nothing more is paid.
+    them for public data or with their owners' consent. With --epsilon the model is private for
+    whole people. It is then made of few numbers, each of everybody: how far people move (within
+    --radius, if it is given), how they stay and turn. With --moves every move of a file has a
+    number of its own, which needs few states or very many people. With --from-releases TRIPS is
+    the output of `dphmm release`, and nothing more is paid.
 
     \b
     Example:
       dphmm learn town/trips.csv --scenario town/scenario.toml
       dphmm learn trips.csv --states cells.csv --time-step "5 min" -o model.npz
       dphmm learn town/trips.csv --scenario town/scenario.toml --chain momentum
-      dphmm learn trips.csv --states cells.csv --epsilon 1 --radius 500m -o model.npz
+      dphmm learn trips.csv --states cells.csv --epsilon 1 -o model.npz
       dphmm learn released.csv --from-releases town.toml -o better.npz
       dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
     """
-    unit, lost = "m", None
+    unit, lost, judged = "m", None, None
     if scenario is not None:
         if states_file is not None or time_step is not None or from_releases is not None:
             raise click.UsageError(
@@ -158,7 +167,7 @@ def command(
             raise click.UsageError("--from-releases must stand without --epsilon and --states")
         if zeros != "guesses" or anywhere is not None:
             raise click.UsageError("--from-releases must stand without --zeros and --anywhere")
-        if chain != "first" or by is not None:
+        if chain is not None or by is not None:
             raise click.UsageError("--from-releases must stand without --chain and --by")
         released = Scenario.load(from_releases)
         learned, clock = _from_releases(trips, released, iterations), released.settings.clock
@@ -168,40 +177,44 @@ def command(
         states = States.read(states_file)
         step = time_step or "1"
         clock = Clock(int(step) if step.isdigit() else step, zone=time_zone)
-        support = _support(states, radius, moves, unit)
-        if epsilon is not None and support is None:
-            raise click.UsageError("--epsilon must go with --radius or --moves")
         if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):
             raise click.UsageError("--anywhere held-out must go with raw counts, made locally")
-        counting = _counting(states, clock, chain, by)
-        if counting is not None and (epsilon or slots > 1 or anywhere == HELD_OUT):
-            raise click.UsageError(
-                "--chain and --by must stand without --epsilon, --slots and --anywhere held-out"
-            )
-        if chain != "first" and (support is not None or smoothing):
-            raise click.UsageError(
-                "--chain must be first to go with --smoothing, --radius and --moves"
-            )
+        support = _support(states, radius, moves, unit)
         columns = columns_from(column_names)
-        both: dict[str, Any] = {"support": support, "zeros": zeros, "anywhere": anywhere}
-        raw = {"smoothing": smoothing, **both}
-        raw |= {"slots": slots} if counting is None else {"counting": counting}
-        private = {"epsilon": epsilon, "max_moves": max_moves, "prior": prior, **both}
-        private |= {"slots": slots}
+        both: dict[str, Any] = {"zeros": zeros, "anywhere": anywhere}
+        levels: Levels | None = None
+        if epsilon is not None:
+            if by is not None or smoothing:
+                raise click.UsageError("--epsilon must stand without --by and --smoothing")
+            levels = _levels(states, support, radius, unit, chain, slots)
+            options = {"levels": levels, "epsilon": epsilon, "prior": prior, **both}
+        else:
+            counting = _counting(states, clock, chain or "first", by)
+            if counting is not None and (slots > 1 or anywhere == HELD_OUT):
+                raise click.UsageError(
+                    "--chain and --by must stand without --slots and --anywhere held-out"
+                )
+            if chain not in (None, "first") and (support is not None or smoothing):
+                raise click.UsageError(
+                    "--chain must be first to go with --smoothing, --radius and --moves"
+                )
+            options = {"support": support, "smoothing": smoothing, **both}
+            options |= {"slots": slots} if counting is None else {"counting": counting}
         if engine == "spark":
-            options = raw if epsilon is None else private
-            learned = _on_spark(master, trips, states, clock, columns, epsilon is None, options)
+            learned = _on_spark(master, trips, states, clock, columns, options)
         else:
             tracks = _tracks(trips, states, clock, columns)
-            people, lost = _people(tracks, clock, support, Path(trips).name)
-            if counting is not None:
-                learned = learn_walks(tracks, **raw)
-            elif epsilon is None:
-                learned = learn_public(people, len(states), **raw)
-            else:
-                learned = learn_private(people, len(states), **private)
+            lost = _lost(tracks, clock, levels or support, Path(trips).name)
+            learn = partial(_learn, options=options, n_states=len(states))
+            learned = learn(tracks)
+            judged = judge_learning(tracks, learn, states, scenario, clock)
+            if judged is not None and judged.is_sure and judged.is_worse and not force:
+                for line in judged.lines():
+                    click.echo(line, err=True)
+                click.echo(f"dphmm: {output} was not written; --force writes it anyway", err=True)
+                return 1
     write_model(output, learned.model, learned.source, clock.law)
-    _report(learned, output, lost, epsilon is not None, as_json)
+    _report(learned, output, lost, judged, epsilon is not None, as_json)
     return 0
 
 
@@ -219,6 +232,7 @@ def _report(
     learned: LearnedModel,
     output: str,
     lost: dict[str, int] | None,
+    judged: Judgement | None,
     private: bool,
     as_json: bool,
 ) -> None:
@@ -227,15 +241,20 @@ def _report(
     if as_json:
         facts = {"model": output, "states": first.n_places, "moves": int(first.transition.nnz)}
         facts |= {"zeros": first.zeros, "anywhere": first.anywhere, "source": learned.source}
-        print_json(facts if lost is None else {**facts, "private" if private else "from": lost})
+        if lost is not None:
+            found = {} if judged is None else {"judged": facts_of(judged)}
+            facts["private" if private else "from"] = {**lost, **found}
+        print_json(facts)
         return
     say(f"{output}: {first.n_places} states, {first.transition.nnz} possible moves")
-    if lost is not None:
-        say(
+    if lost is not None and not is_quiet():
+        told = [
             f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
             f"{lost['gaps']} lost to gaps, {lost['beyond']} beyond the possible moves"
-            + (" (private: for your eyes, not in the model)" if private else "")
-        )
+        ]
+        told += [] if judged is None else ["judged on people left out in turn:", *judged.lines()]
+        for line in [PRIVATE, *told] if private else told:
+            click.echo(line, err=private)
     if first.anywhere:
         say(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
     else:
@@ -257,12 +276,9 @@ def _tracks(
     return list(tracks.values())
 
 
-def _people(
-    tracks: list[tuple[list[int], list[int]]], clock: Clock, support: Any, name: str
-) -> tuple[list[Moves], dict[str, int]]:
-    """Everybody's moves, and how many there are; trips are cut where a step is missing."""
-    people = [Moves.of_rows(slots, visited) for slots, visited in tracks]
-    moves = Moves.joined(people)
+def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:
+    """How many people and moves there are, and what does not count."""
+    moves = Moves.joined(Moves.of_rows(slots, visited) for slots, visited in tracks)
     gaps = sum(len(set(slots)) - 1 for slots, _ in tracks) - len(moves)
     if not len(moves):
         raise DataError(
@@ -274,14 +290,22 @@ def _people(
             f"dphmm: note: most steps come after a gap; is {clock.step!r} the right time step?",
             err=True,
         )
-    allowed = np.ones(1) if support is None else support[moves.sources, moves.targets]
-    beyond = int((np.asarray(allowed) == 0).sum())
-    return people, {
-        "people": len(people),
-        "moves": len(moves) - beyond,
-        "gaps": gaps,
-        "beyond": beyond,
-    }
+    beyond = 0
+    if isinstance(within, Levels):
+        beyond = within.beyond(moves.sources, moves.targets)
+    elif within is not None:
+        beyond = int((np.asarray(within[moves.sources, moves.targets]) == 0).sum())
+    counted = len(moves) - beyond
+    return {"people": len(tracks), "moves": counted, "gaps": gaps, "beyond": beyond}
+
+
+def _learn(tracks: People, options: dict[str, Any], n_states: int) -> LearnedModel:
+    """The model of some people, as it was asked for."""
+    if "levels" in options:
+        return learn_private(tracks, **options)
+    if "counting" in options:
+        return learn_walks(tracks, **options)
+    return learn_public([Moves.of_rows(*track) for track in tracks], n_states, **options)
 
 
 def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Counting | None:
@@ -297,18 +321,34 @@ def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Coun
     return Counting(len(states), chain, calendar, ground)
 
 
+def _levels(
+    states: States, support: Any, radius: str | None, unit: str, chain: Kind | None, slots: int
+) -> Levels:
+    """What is asked of people in private: habits, or every move that somebody listed."""
+    if support is not None and radius is None:
+        if chain not in (None, "first"):
+            raise click.UsageError("--chain must be first to go with --moves")
+        return Levels.of_moves(support, slots)
+    if not states.place_columns:
+        raise click.UsageError("--epsilon must go with --moves for states without places")
+    if chain == "second" or slots > 1:
+        raise click.UsageError("--epsilon must stand without --chain second and --slots")
+    reach = None if radius is None else float(length(radius, unit, "radius"))
+    ground = Ground(states.values(states.place_columns))
+    return Levels.of_habits(ground, reach, turns=chain != "first")
+
+
 def _on_spark(
     master: str | None,
     trips: str,
     states: States,
     clock: Clock,
     columns: dict[str, str],
-    public: bool,
     options: dict[str, Any],
 ) -> LearnedModel:
     from dphmm import spark as engine
 
-    learn = engine.learn_public if public else engine.learn_private
+    learn = engine.learn_private if "levels" in options else engine.learn_public
     with spark_session(master) as session:
         table = engine.read_table(session, trips)
         return learn(table, states, clock, columns=columns, name=trips, **options)

@@ -3,9 +3,9 @@
 A model is published with the scenario, and the moves that it does not have are moves that
 nobody made. What nobody made is not impossible: a learned model keeps a small probability of
 going anywhere, a public constant, unless somebody says that zeros are facts. There are three
-ways: counting trips whose owners agree to publish the counts; counting under differential
-privacy for whole people; and EM on answers that have been released already, which costs
-nothing more.
+ways: counting trips whose owners agree to publish the counts; few numbers under differential
+privacy for whole people (`dphmm.scenario.private`); and EM on answers that have been released
+already, which costs nothing more.
 """
 
 from __future__ import annotations
@@ -23,22 +23,14 @@ from dphmm.chain.anywhere import Share, Zeros, chosen_anywhere, held_out_anywher
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon, as_text
-from dphmm.geometry.hull import SensitivityHull
-from dphmm.geometry.query import Query
-from dphmm.noise.mechanism import Mechanism
-from dphmm.noise.randomness import Randomness
 from dphmm.release.stream import Stream
 from dphmm.scenario.counting import Counted, Counting
 from dphmm.scenario.models import PUBLIC_SOURCE, LearnedModel
 
 __all__ = [
-    "Bounds",
     "Moves",
-    "from_private_counts",
     "from_public_counts",
     "learn_from_releases",
-    "learn_private",
     "learn_public",
     "learn_walks",
     "moves_within",
@@ -192,100 +184,6 @@ def from_public_counts(
     return LearnedModel(_chain(models), PUBLIC_SOURCE)
 
 
-def learn_private(
-    people: Iterable[Moves],
-    n_states: int,
-    *,
-    epsilon: Exact,
-    max_moves: int,
-    support: sparse.csr_array,
-    prior: float = 0.5,
-    slots: int = 1,
-    zeros: Zeros = "guesses",
-    anywhere: float | None = None,
-    randomness: Randomness | None = None,
-) -> LearnedModel:
-    """The chain of noisy counts: epsilon-differentially private for whole people.
-
-    Each person counts with at most `max_moves` moves of the support, spread evenly over
-    theirs, so adding or removing everything about one person changes the counts by at most
-    `max_moves` in sum. Every count of the support, zeros included, gets exact discrete
-    Laplace noise of scale max_moves/epsilon: the one-dimensional K-norm noise with
-    K = [-max_moves, max_moves]. What follows (negative counts become zero, `prior` is added
-    to each count, rows are normalised) looks at nothing else. Nor does the probability of going
-    anywhere: choose another than the default without looking at the data ("held-out" is refused).
-    """
-    bounds = Bounds(support, max_moves)
-    if bounds.n_states != n_states:
-        raise ArgumentError(
-            f"support must be {n_states} by {n_states}, got {sparse.csr_array(support).shape}"
-        )
-    counts = _counts(map(bounds.cut, people), n_states, slots)
-    return from_private_counts(
-        counts,
-        bounds,
-        epsilon=epsilon,
-        prior=prior,
-        zeros=zeros,
-        anywhere=anywhere,
-        randomness=randomness,
-    )
-
-
-class Bounds:
-    """How much one person can count: moves of a support chosen without the data, so many."""
-
-    def __init__(self, support: sparse.csr_array, max_moves: int) -> None:
-        if isinstance(max_moves, bool) or not isinstance(max_moves, int) or max_moves < 1:
-            raise ArgumentError(f"max_moves must be a whole number from 1, got {max_moves!r}")
-        self.support = sparse.csr_array(support)
-        if self.support.shape[0] != self.support.shape[1]:
-            raise ArgumentError(f"support must be square, got {self.support.shape}")
-        self.support.sort_indices()
-        self.max_moves = max_moves
-        self.n_states = int(self.support.shape[0])
-        self.rows = np.repeat(np.arange(self.n_states), np.diff(self.support.indptr))
-        self._keys = self.rows * self.n_states + self.support.indices
-
-    def cut(self, moves: Moves) -> Moves:
-        """The moves of one person that count: a rule that sees only this person."""
-        return _bounded(moves, self._keys, self.n_states, self.max_moves)
-
-
-def from_private_counts(
-    exact: Sequence[sparse.csr_array],
-    bounds: Bounds,
-    *,
-    epsilon: Exact,
-    prior: float = 0.5,
-    zeros: Zeros = "guesses",
-    anywhere: float | None = None,
-    randomness: Randomness | None = None,
-) -> LearnedModel:
-    """The chain of exact counts of bounded people, after noise on every cell of the support."""
-    used = as_epsilon(epsilon)
-    if not 0 < prior < np.inf:
-        raise ArgumentError(f"prior must be positive and finite, got {prior!r}")
-    allowed, max_moves = bounds.support, bounds.max_moves
-    body = SensitivityHull.from_vertices([[max_moves]])
-    models = []
-    for slot, exact_counts in enumerate(exact):
-        counts = np.asarray(exact_counts[bounds.rows, allowed.indices]).ravel().astype(np.int64)
-        noise = Mechanism(Query(counts), body, used)
-        context = (b"learn", b"%d" % slot)
-        cells = range(len(counts))
-        noisy = [int(noise.sample_lattice(cell, randomness, context)[0]) for cell in cells]
-        kept = np.maximum(np.array(noisy, dtype=np.float64), 0.0) + prior
-        matrix = sparse.csr_array((kept, allowed.indices, allowed.indptr), shape=allowed.shape)
-        models.append(MarkovModel.from_counts(matrix, zeros=zeros, anywhere=anywhere))
-    source = (
-        f"private, epsilon={as_text(used)} for everything about one person, added or removed; "
-        f"at most {max_moves} moves a person, discrete Laplace of scale "
-        f"{as_text(max_moves / used)} on every count of a support chosen without the data"
-    )
-    return LearnedModel(_chain(models), source)
-
-
 def learn_from_releases(
     streams: Sequence[Stream], *, iterations: int = 20, smoothing: float = 0.1
 ) -> LearnedModel:
@@ -308,16 +206,6 @@ def learn_from_releases(
     return LearnedModel(
         learned.model, f"from releases of {len(streams)} people by EM; no further cost"
     )
-
-
-def _bounded(moves: Moves, keys: IntArray, n_states: int, max_moves: int) -> Moves:
-    """At most so many of a person's moves of the support: a rule that sees only this person."""
-    wanted = moves.sources * n_states + moves.targets
-    places = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    inside = np.flatnonzero(keys[places] == wanted) if len(keys) else np.zeros(0, np.int64)
-    if len(inside) > max_moves:
-        inside = inside[np.arange(max_moves) * len(inside) // max_moves]
-    return moves.at(inside)
 
 
 def _counts(people: Iterable[Moves], n_states: int, slots: int) -> list[sparse.csr_array]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from dphmm.geometry.exact import Exact
 from dphmm.scenario import learning
 from dphmm.scenario.counting import Counted, Counting
 from dphmm.scenario.models import PUBLIC_SOURCE, LearnedModel
+from dphmm.scenario.private import Levels
 from dphmm.spark.sessions import check_encrypted, plain_faults
 from dphmm.spark.tables import locate_rows
 from dphmm.tables.clock import Clock
@@ -57,7 +57,7 @@ def learn_public(
         options: dict[str, Any] = {"smoothing": smoothing, "support": support}
         model = counting.learn(counted, zeros=zeros, anywhere=anywhere, **options)
         return LearnedModel(model, PUBLIC_SOURCE)
-    counts = _counts(table, states, clock, slots, columns, name, None)
+    counts = _counts(table, states, clock, slots, columns, name)
     return learning.from_public_counts(
         counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
     )
@@ -67,26 +67,22 @@ def learn_private(
     table: DataFrame,
     states: States,
     clock: Clock,
+    levels: Levels,
     *,
     epsilon: Exact,
-    max_moves: int,
-    support: sparse.csr_array,
     prior: float = 0.5,
-    slots: int = 1,
     zeros: Zeros = "guesses",
     anywhere: float | None = None,
     columns: Mapping[str, str] | None = None,
     name: str = "table",
 ) -> LearnedModel:
-    """The chain of noisy counts, as `dphmm.scenario.learning.learn_private` gives it.
+    """The private chain, as `dphmm.scenario.private.learn_private` gives it.
 
-    Each person is cut to `max_moves` where their rows meet; noise is drawn once, on the driver.
+    Each person's grains are dealt where their rows meet; noise is drawn once, on the driver.
     """
-    bounds = learning.Bounds(support, max_moves)
-    counts = _counts(table, states, clock, slots, columns, name, bounds)
-    return learning.from_private_counts(
-        counts, bounds, epsilon=epsilon, prior=prior, zeros=zeros, anywhere=anywhere
-    )
+    dealt = partial(_walked, counting=levels)
+    counted = Counted(*_summed(table, states, clock, columns, name, dealt))
+    return levels.learn(counted, epsilon=epsilon, prior=prior, zeros=zeros, anywhere=anywhere)
 
 
 def _counts(
@@ -96,9 +92,8 @@ def _counts(
     slots: int,
     columns: Mapping[str, str] | None,
     name: str,
-    bounds: learning.Bounds | None,
 ) -> list[sparse.csr_array]:
-    count = partial(_moves, slots=slots, bounds=bounds)
+    count = partial(_moves, slots=slots)
     turn, source, target, moves = _summed(table, states, clock, columns, name, count)
     matrices = []
     for wanted in range(slots):
@@ -132,8 +127,10 @@ def _summed(
     return tuple(np.asarray(column).astype(np.int64) for column in counted.columns)
 
 
-def _walked(batches: Iterable[pa.RecordBatch], counting: Counting) -> Iterator[pa.RecordBatch]:
-    """The moves of a sorted partition between codes, a person at a time."""
+def _walked(
+    batches: Iterable[pa.RecordBatch], counting: Counting | Levels
+) -> Iterator[pa.RecordBatch]:
+    """What the rows of a sorted partition count for, a person at a time."""
     whose: str | None = None
     slots: list[int] = []
     states: list[int] = []
@@ -149,17 +146,14 @@ def _walked(batches: Iterable[pa.RecordBatch], counting: Counting) -> Iterator[p
         yield _as_batch(*counting.count(slots, states))
 
 
-def _moves(
-    batches: Iterable[pa.RecordBatch], slots: int, bounds: learning.Bounds | None
-) -> Iterator[pa.RecordBatch]:
+def _moves(batches: Iterable[pa.RecordBatch], slots: int) -> Iterator[pa.RecordBatch]:
     """The counts of a sorted partition, a batch at a time."""
-    steps = _steps(batches)
-    for moves in steps if bounds is None else _bound(steps, bounds):
+    for moves in _steps(batches):
         yield _sum(moves, slots)
 
 
-def _steps(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[IntArray, learning.Moves]]:
-    """The moves of each batch with a number for each person; a track goes on across batches."""
+def _steps(batches: Iterable[pa.RecordBatch]) -> Iterator[learning.Moves]:
+    """The moves of each batch; a track goes on across batches."""
     last: tuple[str, int, int, int] | None = None
     for batch in batches:
         if not batch.num_rows:
@@ -181,10 +175,7 @@ def _steps(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[IntArray, learni
         number, when, where = number[kept], when[kept], where[kept]
         last = (names[-1].as_py(), int(number[-1]), int(when[-1]), int(where[-1]))
         next_to = np.flatnonzero((np.diff(number) == 0) & (np.diff(when) == 1))
-        yield (
-            number[next_to],
-            learning.Moves(where[next_to], where[next_to + 1], when[next_to + 1]),
-        )
+        yield learning.Moves(where[next_to], where[next_to + 1], when[next_to + 1])
 
 
 def _numbers(names: pa.Array) -> IntArray:
@@ -194,28 +185,7 @@ def _numbers(names: pa.Array) -> IntArray:
     return np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
 
 
-def _bound(
-    steps: Iterable[tuple[IntArray, learning.Moves]], bounds: learning.Bounds
-) -> Iterator[tuple[IntArray, learning.Moves]]:
-    """The moves that count, once a person's are all there: the rule sees one whole person."""
-    waiting: list[learning.Moves] = []
-    whose: int | None = None
-    for number, moves in steps:
-        cuts = [0, *(np.flatnonzero(np.diff(number)) + 1).tolist(), len(number)]
-        for first, end in pairwise(cuts):
-            if first == end:
-                continue
-            if number[first] != whose and waiting:
-                yield number, bounds.cut(learning.Moves.joined(waiting))
-                waiting = []
-            whose = int(number[first])
-            waiting.append(moves.at(np.arange(first, end)))
-    if waiting:
-        yield np.zeros(0, dtype=np.int64), bounds.cut(learning.Moves.joined(waiting))
-
-
-def _sum(step: tuple[IntArray, learning.Moves], slots: int) -> pa.RecordBatch:
-    moves = step[1]
+def _sum(moves: learning.Moves, slots: int) -> pa.RecordBatch:
     cells = np.stack([moves.slots % slots, moves.sources, moves.targets])
     found, counts = np.unique(cells, axis=1, return_counts=True)
     return _as_batch(*found, counts)
