@@ -43,7 +43,7 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
-from dphmm.tables.trips import read_trips
+from dphmm.tables.trips import Row, read_trips
 from dphmm.tables.units import length
 
 __all__ = ["command"]
@@ -266,14 +266,13 @@ def _tracks(
     trips: str, states: States, clock: Clock, columns: dict[str, str]
 ) -> list[tuple[list[int], list[int]]]:
     """Everybody's slots, and where they were in them."""
-    tracks: dict[str, tuple[list[int], list[int]]] = {}
+    tracks: dict[str, list[Row]] = {}
     for row in progress(
         read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
     ):
-        slots, visited = tracks.setdefault(row.person, ([], []))
-        slots.append(row.slot)
-        visited.append(row.state)
-    return list(tracks.values())
+        tracks.setdefault(row.person, []).append(row)
+    ordered = (sorted(rows, key=lambda row: row.order) for rows in tracks.values())
+    return [([row.slot for row in rows], [row.state for row in rows]) for rows in ordered]
 
 
 def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:
