@@ -26,7 +26,7 @@ from dphmm.noise.randomness import SeededRandomness
 from dphmm.report import TrackFacts, Truth, private_errors, read_truth, scenario_page
 from dphmm.report.figures import sample_links
 from dphmm.report.svg import curves, nice_ticks
-from dphmm.scenario import Policy, Scenario
+from dphmm.scenario import Clock, Policy, Scenario
 from dphmm.scenario.released import Track, read_releases
 from tests import paper
 from tests.scenarios import is_one_line, paper_scenario, run, scenarios, trips, written
@@ -315,11 +315,13 @@ def test_errors_are_to_the_true_coordinates_and_the_map_has_its_part(tmp_path: P
     assert "<td>5 m</td>" in page
 
 
-def test_the_first_row_of_a_step_is_the_one_that_was_answered(tmp_path: Path) -> None:
-    toml = written(tmp_path)
-    (tmp_path / "trips.csv").write_text(trips(("ann", 1, 3), ("ann", 1, 5)))
+def test_the_earliest_row_of_a_step_is_the_one_that_was_answered(tmp_path: Path) -> None:
+    toml = written(tmp_path, clock=Clock(2))
+    lines = trips(("ann", 3, 5), ("ann", 2, 3)).splitlines()
+    (tmp_path / "trips.csv").write_text(f"{lines[0]},x,y\n{lines[1]},7,7\n{lines[2]},8,9\n")
     truth = read_truth(tmp_path / "trips.csv", Scenario.load(toml))
-    assert (dict(truth.states), dict(truth.fixes)) == ({("ann", 1): 2}, {})
+    assert dict(truth.states) == {("ann", 1): 2}
+    assert truth.fixes["ann", 1].tolist() == [8, 9]
 
 
 def test_everybody_can_be_picked_and_has_a_list_of_places(tmp_path: Path) -> None:
