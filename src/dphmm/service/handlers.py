@@ -255,7 +255,7 @@ def _summary(digest: str, scenario: Scenario) -> Json:
         "dimension": scenario.query.dimension,
         "epsilon": str(settings.epsilon),
         "limit": None if settings.limit is None else str(settings.limit),
-        "speaks": str(settings.when or "every step"),
+        "speaks": settings.speaks,
     }
 
 
