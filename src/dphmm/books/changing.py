@@ -83,12 +83,18 @@ def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
 
 
 def rotate_key(book: MemoryBook | Store, randomness: Randomness | None) -> KeyInUse:
-    """Let another key serve from the slot after the latest answer on; earlier ones are closed."""
+    """Let another key serve from the slot after the latest answer on; earlier ones are closed.
+
+    Slots of two clocks are not the same times, so each clock has its own first one.
+    """
     before, latest = book.key(), book.latest()
-    if before is None or latest is None:
+    if before is None or not latest:
         raise ArgumentError("book must hold an answer to have a key to rotate, got none")
     if before.fingerprint == fingerprint_of(randomness):
         raise ArgumentError("key must be another than the present one, got the same")
-    key = KeyInUse(fingerprint_of(randomness), latest + 1, rotated=True)
+    firsts = dict(before.clocks)
+    for clock, last in sorted(latest.items()):
+        firsts[clock] = max(last + 1, firsts.get(clock, last + 1))
+    key = KeyInUse(fingerprint_of(randomness), max(firsts.values()), rotated=True, clocks=firsts)
     book.use_key(key)
     return key

@@ -56,6 +56,10 @@ def _nothing(clock: str, since: int) -> Iterable[Span]:
     return ()
 
 
+def _anytime(clock: str) -> int | None:
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """Where a person is in a book, as far as admission needs to know.
@@ -68,7 +72,7 @@ class Place:
         recent: What was spent from an instant on, on every line, as a clock counts instants; see
             `Span`. Asked only where a limit has a window.
         limit: The person's own limit, beside the scenario's.
-        opens: No slot before this one may be answered now; None if any may.
+        opens: The slot of a clock before which none may be answered now; None if any may.
         known: Whether the book knows the person at all.
         clock: What the slots of `latest` are, where there is no standing that says so.
         version: What the book compares when it commits.
@@ -81,7 +85,7 @@ class Place:
     spent: Fraction = Fraction(0)
     recent: Callable[[str, int], Iterable[Span]] = _nothing
     limit: Limit | None = None
-    opens: int | None = None
+    opens: Callable[[str], int | None] = _anytime
     known: bool = False
     version: int = 0
     key: object = None
@@ -153,7 +157,8 @@ def admit(
         latest = origin if origin is not None else int(times.min()) - 1
     if origin is not None:
         latest = max(latest, origin)
-    opens = latest + 1 if place.opens is None else max(latest + 1, place.opens)
+    closed = place.opens(clock)
+    opens = latest + 1 if closed is None else max(latest + 1, closed)
     changed = place.standing is not None and bool(law) and place.standing.law != law
     verdicts = np.zeros(len(times), dtype=np.int64)
     own = place.clock if place.standing is None else place.standing.clock
