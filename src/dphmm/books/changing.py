@@ -15,6 +15,7 @@ from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
 from dphmm.errors import ArgumentError, DataError
 from dphmm.noise.randomness import Randomness
+from dphmm.release.admission import Verdict, refusal
 from dphmm.release.book import KeyInUse, fingerprint_of
 from dphmm.release.moment import Line
 from dphmm.release.standing import Standing
@@ -72,6 +73,8 @@ def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
             "scenario must have the time step of the answers, got another, in which their slots "
             "are other times; give its query another name"
         )
+    if standing.plane not in (None, terms.plane):
+        raise refusal(Verdict.ELSEWHERE)
     if not same_states:
         return replace(standing, law=terms.law, belief=terms.start)
     if standing.belief.n_states != terms.model.n_states:
