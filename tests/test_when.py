@@ -681,6 +681,9 @@ def test_check_tells_how_often_it_speaks_and_what_that_costs(tmp_path: Path) -> 
         "cost 1 in all, as much as 0.125 at every step."
     )
     assert how_often(city(3)) is None
+    night = city(3, when=Schedule(hours=["01:30"]), clock=Clock("30 min", zone="Europe/Moscow"))
+    assert "It speaks at 01:30 (Europe/Moscow): at most 2 answers" in night.check().guarantee
+    assert "at 01:30 (Europe/Moscow)" in night._repr_html_()
 
 
 def test_a_ledger_shows_when_it_last_spoke(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from dphmm import (
     Stream,
 )
 from dphmm.books import find_problems
+from dphmm.books.changing import rotate_key
 from dphmm.cost.limit import Window
 from dphmm.release import engine, standing
 from dphmm.release.admission import Verdict
@@ -556,6 +557,34 @@ def test_an_answer_under_another_clock_counts_where_its_slot_begins(
         judged = engine.judge(book, asked)
         assert judged.verdicts.tolist() == [Verdict.OVER]
         assert judged.faults[0].opens is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", BOOKS[:3])
+def test_a_key_is_rotated_for_each_clock_from_its_own_next_slot_on(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    hourly, often = dated("1 hour", None, "speed"), dated("5 min", None)
+    tens, numbered = dated("10 min", None, "other"), TOWN.replace(query="number")
+    new = KeyedRandomness(bytes(32))
+    late = [Verdict.LATE, 0]
+    with opened(request, kind) as held:
+        with held.book() as book:
+            engine.release(book, [at(hourly, "10:00"), at(often, "10:25")], KEYED)
+            key = rotate_key(book, new)
+            slots = [one.settings.clock.slot_of("2024-05-01T10:00Z") for one in (hourly, often)]
+            assert key.clocks == {"3600 s": slots[0] + 1, "300 s": slots[1] + 6}
+        with held.book() as book:
+            for people, asked in (
+                ("ann", at(hourly, "10:00", "11:00")),
+                ("ben", at(hourly, "10:30", "11:00")),
+                ("ben", at(often, "10:25", "10:30")),
+                ("ben", at(tens, "10:20", "10:30")),  # after the latest of those in seconds
+            ):
+                asked = replace(asked, people=[people] * 2)
+                (answered,) = engine.release(book, [asked], new)
+                assert answered.verdicts.tolist() == ([1, 0] if people == "ann" else late)
+            (answered,) = engine.release(book, [ask(numbered, "number", [(1, Fraction(1))])], new)
+            assert answered.verdicts.tolist() == [0]
 
 
 # Two writers

@@ -25,6 +25,7 @@ __all__ = [
     "find_answers",
     "find_entries",
     "find_key_in_use",
+    "find_latest",
     "find_person",
     "find_prices",
     "find_queries",
@@ -196,6 +197,22 @@ def find_prices(
     # Many answers have few prices, and reading a fraction is slow.
     prices = {text: Fraction(text) for text in {epsilon for _, epsilon in rows}}
     return [(time, prices[epsilon]) for time, epsilon in rows]
+
+
+def find_latest(transaction: Transaction) -> dict[str, int]:
+    """The last slot of each clock that was answered for anybody."""
+    rows = transaction.rows(
+        "SELECT standings.law, max(answers.time), max(standings.person), max(standings.query) "
+        "FROM answers LEFT JOIN standings ON standings.person = answers.person "
+        "AND standings.query = answers.query GROUP BY standings.law, standings.query"
+    )
+    found: dict[str, int] = {}
+    for _, last, person, query in rows:
+        # One clock for all who follow a law, of which it is a part.
+        standing = None if person is None else find_standing(transaction, person, query)
+        clock = "" if standing is None else standing.clock
+        found[clock] = max(last, found.get(clock, last))
+    return found
 
 
 def latest_answers(transaction: Transaction, person: int) -> dict[str, int]:

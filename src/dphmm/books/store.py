@@ -24,6 +24,7 @@ from dphmm.books.rows import (
     find_answers,
     find_entries,
     find_key_in_use,
+    find_latest,
     find_person,
     find_prices,
     find_queries,
@@ -138,7 +139,7 @@ class Store:
             spent=found.spent,
             recent=cache(partial(self._recent, line, found)),
             limit=found.limit,
-            opens=None if key is None else key.opens,
+            opens=Place.opens if key is None else key.opens,
             key=key,
             known=person is not None,
             version=found.version,
@@ -280,11 +281,10 @@ class Store:
             )
         self._key = None
 
-    def latest(self) -> int | None:
-        """The last slot that was answered for anybody."""
+    def latest(self) -> dict[str, int]:
+        """The last slot of each clock that was answered for anybody."""
         with self.database.transaction(write=False) as transaction:
-            row = transaction.row("SELECT max(time) FROM answers")
-        return None if row is None else row[0]
+            return find_latest(transaction)
 
     def begin(self, person: str, *, client: str = "", budget: Exact | Limit | None = None) -> None:
         """Make a person known; doing it again changes nothing.

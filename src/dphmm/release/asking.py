@@ -37,14 +37,14 @@ class Ask:
         people: Whose each row is.
         times: The slot of each row.
         states: The true state of each row. Secret.
-        moments: When each row was, for rows that have no order of their own: of several in one
-            slot the earliest counts, and of equally early ones that of the first state. Without,
-            it is the one that came first.
         prices: The epsilon of each row, if not the terms' own.
         client: Whose people they are, in a service.
         create: Whether somebody whom the book does not know may be answered.
         last: The true state of the row before these, of people for whom the asker still knows
             it: a gap is filled from there. Secret.
+        moments: When each row was, for rows that have no order of their own: of several in one
+            slot the earliest counts, and of equally early ones that of the first state. Without,
+            it is the one that came first.
     """
 
     terms: Terms
@@ -52,10 +52,10 @@ class Ask:
     times: IntArray
     states: IntArray
     prices: Sequence[Fraction] | None = None
-    moments: IntArray | None = None
     client: str = ""
     create: bool = True
     last: Mapping[str, int] = field(default_factory=dict)
+    moments: IntArray | None = None
 
     @property
     def fills_gaps(self) -> bool:

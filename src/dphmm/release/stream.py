@@ -123,6 +123,7 @@ class Stream:
         self._spoke: int | None = None
         self._recent: tuple[tuple[int, Fraction], ...] = ()
         self._clock = ""
+        self._plane: str | None = None
         self._also: dict[str, Plan] = {}
         self._lock = threading.RLock()
         self._locate: Callable[[Any], int] | None = None
@@ -149,7 +150,8 @@ class Stream:
         stream._said_from = standing.time, standing.belief
         stream._totals = Totals([standing.spent, standing.constrained])
         stream._answered, stream._spoke = standing.answered, standing.spoke
-        stream._recent, stream._clock = standing.recent, standing.clock
+        stream._recent = standing.recent
+        stream._clock, stream._plane = standing.clock, standing.plane
         return stream
 
     @property
@@ -183,6 +185,7 @@ class Stream:
                 answered=self._answered,
                 spoke=self._spoke,
                 clock=self._clock,
+                plane=self._plane,
             )
             said = ((one.time, one.epsilon) for one in self.said)
             return standing.remember([*self._recent, *said], self.ledger.width)

@@ -165,7 +165,7 @@ def how_often(scenario: Scenario) -> Speaking | None:
         window = "24 hours" if steps * schedule.size == DAY else f"{steps} steps"
     answers = schedule.most_in(steps)
     price = answers * scenario.settings.epsilon
-    return Speaking(str(scenario.settings.when), steps, window, answers, price)
+    return Speaking(scenario.settings.speaks, steps, window, answers, price)
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:

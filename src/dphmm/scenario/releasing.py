@@ -262,6 +262,8 @@ def open_stream(
     line = Line(check_client(client), check_name(person, "person"), terms.query)
     (place,) = book.places([line])
     standing = place.standing
+    if place.is_elsewhere(terms.plane):
+        raise refusal(Verdict.ELSEWHERE)
     if standing is not None and standing.law != terms.law:
         raise refusal(Verdict.CHANGED)
     said: Sequence[Record] = ()

@@ -248,9 +248,8 @@ class Scenario:
     @cached_property
     def query(self) -> Query:
         """The answer of every state, on the scenario's lattice."""
-        return Query(
-            self.states.values(self.columns), step=self.settings.step, name=self.settings.query
-        )
+        settings = self.settings
+        return Query(self.states.values(self.columns), step=settings.step, name=settings.query)
 
     @cached_property
     def policy(self) -> PolicyGraph:
@@ -294,6 +293,7 @@ class Scenario:
             estimate=settings.estimate,
             schedule=settings.schedule,
             time_of=settings.clock.time_of,
+            plane=self.states._center(self.columns),
         )
 
     @property

@@ -144,7 +144,7 @@ def answer(
         book.people[name] = Person(bytes(data))
     (answered,) = engine.release(book, [ask], randomness)
     verdicts = answered.verdicts
-    for row in np.flatnonzero(verdicts == Verdict.CHANGED)[:1].tolist():
+    for row in np.flatnonzero(verdicts >= Verdict.CHANGED)[:1].tolist():
         raise answered.faults[row]
     person = book.people.setdefault(name, Person())
     if person.find_standing() is None:
