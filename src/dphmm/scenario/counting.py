@@ -18,9 +18,10 @@ from dphmm._types import IntArray
 from dphmm.chain.anywhere import Zeros, chosen_anywhere
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.chains import TimeVaryingModel
-from dphmm.chain.ground import TURNS, Ground
+from dphmm.chain.ground import TURNS, Ground, normalised
+from dphmm.chain.habits import habits_of
 from dphmm.chain.markov import Chain, MarkovModel
-from dphmm.chain.momentum import PATIENCE, RARELY, WEIGHT, contexts_of, draw_momentum
+from dphmm.chain.momentum import PATIENCE, RARELY, TRUST, WEIGHT, contexts_of, draw_momentum
 from dphmm.chain.pairs import draw_pairs, pair_numbers
 from dphmm.chain.stochastic import count_moves, probabilities_from_counts
 from dphmm.errors import ArgumentError
@@ -181,7 +182,12 @@ class Counting:
         elif self.chain == "momentum":
             assert self.ground is not None
             counts = count_moves(*moves, self.n_states * CONTEXTS, times)
-            model = draw_momentum(counts, ground=self.ground, zeros=zeros, anywhere=anywhere)
+            if self.confidence is None:
+                model = draw_momentum(counts, ground=self.ground, zeros=zeros, anywhere=anywhere)
+            else:
+                usual = habits_of(counts, self.ground, zeros, anywhere)
+                matrix = normalised(sparse.csr_array(counts + TRUST * usual.transition))
+                model = usual._over(matrix, usual.anywhere)
         else:
             share = chosen_anywhere(zeros, anywhere, usual=RARELY)
             first = self._first(counted, factor)

@@ -22,7 +22,7 @@ from dphmm._types import FloatArray, IntArray
 from dphmm.chain.anywhere import Zeros
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.ground import Ground
-from dphmm.chain.habits import Habits, Rings, Turns
+from dphmm.chain.habits import SHARPNESS, Habits, Rings, Turns
 from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
@@ -37,10 +37,6 @@ __all__ = ["GRAINS", "Cells", "Level", "Levels", "learn_private"]
 
 GRAINS = 10**6
 """A person's unit of a level is dealt in so many parts."""
-
-SHARPNESS = 1.6
-"""See `Habits`; with it regions of GeoLife's, Gowalla's and a made-up city's people who were not
-learned from hold as many of them as they say (docs/models.md). A constant, so it costs nothing."""
 
 FIRST = Fraction(1, 2)
 """What the lengths of moves get of epsilon; staying and turning, with more bins, get the rest."""
