@@ -91,6 +91,7 @@ class BudgetDesign:
         Args:
             way: One of the ways.
         """
+        expect(way, Spending, "way")
         alike = [one for one in self.ways if one.mechanism == way.mechanism]
         alike = [one for one in alike if one.estimate == alike[0].estimate]
         place = [one.every for one in alike].index(way.every)
@@ -107,6 +108,7 @@ class BudgetDesign:
         Args:
             way: One of the ways.
         """
+        expect(way, Spending, "way")
         return way.now if self.error_of == "now" else way.hindsight
 
     @property
@@ -234,6 +236,8 @@ class _Trial:
         expect(self.scenario, Scenario, "scenario")
         whole(self.people, "people", 1)
         whole(self.seed, "seed")
+        if self.done is not None:
+            expect(self.done, Callable, "done")  # type: ignore[arg-type]
         if self.estimate is not None:
             check_estimate(self.estimate)
         expect_one_of(self.error_of, ERRORS, "error_of")
@@ -287,7 +291,11 @@ class _Trial:
 
     def _chosen(self, tracks: Tracks) -> list[Person]:
         """Some of the people given."""
-        given = [read_person(*track, len(self.scenario.states)) for track in tracks]
+        pairs = expect_each(tracks, Sequence, "tracks")
+        if any(len(pair) != 2 for pair in pairs):
+            raise ArgumentError("tracks must be pairs of slots and states, as many of each")
+        n_states = len(self.scenario.states)
+        given = [read_person(slots, states, n_states) for slots, states in pairs]
         given = [person for person in given if len(person.slots)]
         if not given:
             raise ArgumentError("tracks must hold at least one person, got none")

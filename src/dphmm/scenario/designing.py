@@ -14,8 +14,8 @@ from math import ceil, inf, sqrt
 
 import numpy as np
 
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, exact
+from dphmm.errors import ArgumentError, expect
+from dphmm.geometry.exact import Exact, exact, whole
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection
 from dphmm.scenario.checking import possible_steps
@@ -62,7 +62,8 @@ def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | 
     >>> found.value, found.error <= 5, found.protection
     (Fraction(...), True, 3)
     """
-    wanted = wanted_error(error)
+    expect(scenario, Scenario, "scenario")
+    wanted, steps = wanted_error(error), whole(steps, "steps", 1)
     met = [
         (scenario.plan.at(possible), possible) for _, possible, _ in possible_steps(scenario, steps)
     ]
@@ -103,6 +104,10 @@ def find_radius(
     """
     if error is None and protection is None:
         raise ArgumentError("error or protection must be given, got neither")
+    expect(scenario, Scenario, "scenario")
+    steps = whole(steps, "steps", 1)
+    if protection is not None:
+        whole(protection, "protection")
     query, settings = scenario.query, scenario.settings
     others = scenario.replace(policy=replace(settings.policy, distance=None)).policy
     masks = [possible for _, possible, _ in possible_steps(scenario, steps)]
@@ -136,7 +141,7 @@ def find_radius(
 
 def wanted_error(error: Exact) -> float:
     """The largest error that somebody wants, which must be above zero."""
-    wanted = exact(error)
+    wanted = exact(error, "error")
     if wanted <= 0:
         raise ArgumentError(f"error must be positive, got {error!r}")
     return float(wanted)
