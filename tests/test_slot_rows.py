@@ -129,6 +129,19 @@ def test_a_person_is_no_number_with_a_point(person: float | Decimal) -> None:
     assert whole.equals(CITY.release(trips.assign(person=["7"]), randomness=KEY))
 
 
+@pytest.mark.parametrize("skipped", ["2024-03-31T02:00:00", "2024-03-31 02:59:59.999999"])
+def test_a_time_that_local_clocks_skip_is_a_bad_row(skipped: str) -> None:
+    rows = [("ann", "2024-03-31T01:59:59", "home"), ("ann", skipped, "work")]
+    with pytest.raises(DataError, match="trips:2: time must be one that clocks show, got one that"):
+        CITY.release(table_of(rows))
+    with pytest.raises(ArgumentError, match="time must be one that clocks show"):
+        CITY.settings.clock.slot_of(skipped)
+    later = [*rows[:1], ("ann", "2024-03-31T03:00:00", "work"), ("ann", "2024-10-27T02:30", "home")]
+    assert len(CITY.release(table_of(later))) == 3
+    utc = skipped + "Z"
+    assert Clock("5 min").slot_of(utc) == CITY.settings.clock.slot_of(utc)
+
+
 def test_a_name_has_one_spelling() -> None:
     one, parts = (unicodedata.normalize(form, "José") for form in ("NFC", "NFD"))
     rows = [(one, "2024-05-01T08:00Z", "home"), (parts, "2024-05-01T08:00Z", "home")]
