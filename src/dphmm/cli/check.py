@@ -14,6 +14,7 @@ from dphmm.scenario.checking import (
     Step,
     check_steps,
     covered,
+    doubts,
     guarantee,
     how_often,
     planned_costs,
@@ -58,6 +59,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 if often is None
                 else asdict(often) | {"epsilon": as_text(often.epsilon)},
                 "exposed": unprotected,
+                "doubts": doubts(scenario),
                 "unit": unit_of(scenario),
                 "steps": [_plain(step) for step in found],
                 "costs": None if costs is None else costs.plain(),
@@ -66,6 +68,8 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         return int(unprotected)
     click.echo(f"{scenario.name}: {len(scenario.states)} states; model: {scenario.source}")
     click.echo(guarantee(scenario))
+    for doubt in doubts(scenario):
+        click.echo(f"note: {doubt}")
     head = "step  possible  exposed  repair adds  hull                    DoP         error"
     click.echo(f"{head:82s}  least")
     unit = unit_of(scenario)

@@ -37,7 +37,7 @@ from dphmm.release.moment import Line, check_client, check_parts, law_of, moment
 from dphmm.release.said import Release, Said, believed, likelihoods, silence
 from dphmm.release.schedule import Schedule, expected_error, price_of
 from dphmm.release.standing import Standing, check_law
-from dphmm.release.stating import WIDTH, state_costs
+from dphmm.release.stating import state_costs
 
 __all__ = ["Stream"]
 
@@ -312,7 +312,7 @@ class Stream:
         first, _ = self._said_from
         return likelihoods(self.said, first, self.time, self.plan.delta)
 
-    def statement(self, *, width: int = WIDTH) -> PrivacyStatement:
+    def statement(self, *, width: int = 10) -> PrivacyStatement:
         """What everything said has cost, in words and numbers; since it was resumed, if it was.
 
         Args:

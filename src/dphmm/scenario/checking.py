@@ -12,6 +12,7 @@ import numpy as np
 
 from dphmm._types import Mask
 from dphmm.chain.markov import Chain
+from dphmm.chain.stochastic import entries_of
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
@@ -33,11 +34,15 @@ __all__ = [
     "check_scenario",
     "check_steps",
     "covered",
+    "doubts",
     "guarantee",
     "how_often",
     "planned_costs",
     "possible_steps",
 ]
+
+STILL = 0.999
+"""A model with more stays than this was learned in another time step, or of nobody."""
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,22 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             own_possible=None if beside is None else int(model.place_mask(own).sum()),
             own_error=None if beside is None else _error(beside, scenario),
         )
+
+
+def doubts(scenario: Scenario) -> tuple[str, ...]:
+    """What looks wrong between a model and its scenario's time step, or should be known of them."""
+    model, found = scenario.model, []
+    if model.steps > 1:
+        found.append(f"A step of the scenario is {model.steps} steps of its model.")
+    moves = model.base.moves_into(1)[-1]
+    sources, targets = (moves.current[ends] for ends in entries_of(moves.transition))
+    stays = float(moves.transition.data[sources == targets].sum()) / moves.n_states
+    if stays > STILL and len(scenario.states) > 1:
+        found.append(
+            f"By the model hardly anybody ever moves ({stays:.2%} of steps are stays): was it "
+            f"learned in steps of {scenario.settings.clock.step!r}?"
+        )
+    return tuple(found)
 
 
 def _own_reach(model: Chain, possible: Mask, time: int) -> Mask:

@@ -39,6 +39,7 @@ __all__ = [
     "begin_stream",
     "hold_open",
     "latest_steps",
+    "ledger_at",
     "open_stream",
     "published",
     "refuse_first",
@@ -300,6 +301,14 @@ def open_stream(
     return stream
 
 
+def ledger_at(place: Place, terms: Terms, time: int) -> Ledger:
+    """What somebody has spent by all questions until a step, and what limits them."""
+    limit = place.both(terms.limit, terms.clock)
+    ledger = Ledger(limit, spent=place.spent)
+    ledger._count(place.budget(limit, terms.clock, time), time)
+    return ledger
+
+
 class _BookStream(Stream):
     """A stream whose answers come from a book, by the engine like everybody's.
 
@@ -311,9 +320,7 @@ class _BookStream(Stream):
     def _bind(self, book: Book, terms: Terms, place: Place) -> None:
         self._book, self._terms = book, terms
         self._fills_gaps = terms.fills_gaps
-        limit = place.both(terms.limit, terms.clock)
-        self.ledger = Ledger(limit, spent=place.spent)
-        self.ledger._count(place.budget(limit, terms.clock, self.time + 1), self.time)
+        self.ledger = ledger_at(place, terms, self.time)
 
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """See `Stream.release`; the answer is in the book before it comes back."""
