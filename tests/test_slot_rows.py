@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ import numpy as np
 import pytest
 
 from dphmm import (
+    ArgumentError,
     Clock,
+    DataError,
     Journal,
     KeyedRandomness,
     MarkovModel,
@@ -111,6 +115,44 @@ def test_whole_numbers_are_in_their_own_order_not_that_of_texts() -> None:
     early = [("ann", 9, "home"), ("ann", 10, "work")]
     alone = told(city.release(table_of(early[:1]), randomness=KEY))
     assert told(city.release(table_of(early[::-1]), randomness=KEY)) == alone
+
+
+@pytest.mark.parametrize("person", [7.0, Decimal("7.0")])
+def test_a_person_is_no_number_with_a_point(person: float | Decimal) -> None:
+    """By a table that has lost a row, 7 becomes 7.0: somebody else, with a budget of their own."""
+    import pandas
+
+    trips = pandas.DataFrame({"person": [person], "time": ["2024-05-01T08:00Z"], "state": ["home"]})
+    with pytest.raises(DataError, match="trips:1: person must be a text or a whole number, got a"):
+        CITY.release(trips)
+    whole = CITY.release(trips.assign(person=[7]), randomness=KEY)
+    assert whole.equals(CITY.release(trips.assign(person=["7"]), randomness=KEY))
+
+
+@pytest.mark.parametrize("skipped", ["2024-03-31T02:00:00", "2024-03-31 02:59:59.999999"])
+def test_a_time_that_local_clocks_skip_is_a_bad_row(skipped: str) -> None:
+    rows = [("ann", "2024-03-31T01:59:59", "home"), ("ann", skipped, "work")]
+    with pytest.raises(DataError, match="trips:2: time must be one that clocks show, got one that"):
+        CITY.release(table_of(rows))
+    with pytest.raises(ArgumentError, match="time must be one that clocks show"):
+        CITY.settings.clock.slot_of(skipped)
+    later = [*rows[:1], ("ann", "2024-03-31T03:00:00", "work"), ("ann", "2024-10-27T02:30", "home")]
+    assert len(CITY.release(table_of(later))) == 3
+    utc = skipped + "Z"
+    assert Clock("5 min").slot_of(utc) == CITY.settings.clock.slot_of(utc)
+
+
+def test_a_name_has_one_spelling() -> None:
+    one, parts = (unicodedata.normalize(form, "José") for form in ("NFC", "NFD"))
+    rows = [(one, "2024-05-01T08:00Z", "home"), (parts, "2024-05-01T08:00Z", "home")]
+    assert len(CITY.release(table_of(rows[:1]))) == 1
+    message = "must be in Unicode's form NFC, got letters that are written in parts"
+    with pytest.raises(DataError, match=f"trips:2: person {message}"):
+        CITY.release(table_of(rows))
+    with pytest.raises(ArgumentError, match=f"person {message}"):
+        CITY.stream(parts, book=MemoryBook())
+    with pytest.raises(ArgumentError, match=f"name {message}"):
+        CITY.replace(query=parts).query  # noqa: B018
 
 
 def test_truth_and_learning_take_the_row_that_was_answered(tmp_path: Path) -> None:

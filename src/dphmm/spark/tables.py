@@ -14,7 +14,7 @@ from dphmm._types import IntArray
 from dphmm.errors import DataError, require
 from dphmm.tables.clock import Clock, Slots
 from dphmm.tables.states import States
-from dphmm.tables.trips import find_columns
+from dphmm.tables.trips import NOT_WHOLE, find_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +89,9 @@ def locate_rows(
     found = find_columns(name, 1, header, states, columns, person)
     named = person is not None and "person" not in found
     whose = functions.lit(person) if named else _of(table, found, "person")
+    types = require("pyspark.sql.types", "spark")
+    if not named and isinstance(table.schema[found["person"]].dataType, types.FractionalType):
+        raise DataError(f"{name}: {NOT_WHOLE}")
     chosen = [
         whose.cast("string").alias("person"),
         _time(table, found["time"]).alias("time"),

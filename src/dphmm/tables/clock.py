@@ -207,7 +207,13 @@ second; if its place changes its clocks, give the scenario a time zone
             raise self._wrong(line, "must be a date like 2024-05-01T10:05:00Z") from None
         offset = moment.utcoffset()
         self._rule.see(offset is None, offset, line)
-        return moment.replace(tzinfo=self._zone) if offset is None else moment
+        if offset is not None:
+            return moment
+        placed = moment.replace(tzinfo=self._zone)
+        # Where clocks go forward some times do not come: they would share another hour's slots.
+        if placed.astimezone(UTC).astimezone(self._zone).replace(tzinfo=None) != moment:
+            raise self._wrong(line, "must be one that clocks show, got one that they skip there")
+        return placed
 
     def _wrong(self, line: int, what: str) -> DataError:
         return DataError(f"{self._file}:{line}: time {what}")

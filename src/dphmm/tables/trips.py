@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +24,9 @@ from dphmm.tables.states import States
 __all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips"]
 
 Record: TypeAlias = tuple[int, Mapping[str, Any]]
+
+NOT_WHOLE = "person must be a text or a whole number, got a number with a point"
+"""7 and 7.0 would be two people."""
 
 Place: TypeAlias = int | list[float]
 """Where a row says somebody was: a state, or coordinates in the order of `place_columns`."""
@@ -74,7 +78,10 @@ def read_trips(
         if found is None:
             found = find_columns(name, line, record, states, columns, person)
             continue
-        who = person if "person" not in found else _text(record.get(found["person"]))
+        whose = person if "person" not in found else record.get(found["person"])
+        if isinstance(whose, (float, Decimal)):
+            raise DataError(f"{name}:{line}: {NOT_WHOLE}")
+        who = _text(whose)
         if not who:
             raise DataError(f"{name}:{line}: person must be given, got an empty field")
         try:
