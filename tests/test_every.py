@@ -113,6 +113,22 @@ def test_a_location_set_forgets_every_jump_on_the_way():
     assert np.flatnonzero(plan.to_protect(prior)).tolist() == [4]
 
 
+def test_several_steps_too_small_for_a_float_stay_possible() -> None:
+    rare = MarkovModel([[1 - 1e-200, 1e-200, 0], [0, 1 - 1e-200, 1e-200], [0, 0, 1.0]])
+    assert rare.every(2).at(1).successors([0]).all()
+    guess = MarkovModel(np.eye(3), anywhere=1e-200)
+    assert not guess.every(2).at(1).has_stated_zeros
+    stream = Stream(
+        rare.every(2), Plan(PolicyGraph(3, [(0, 1), (1, 2)]), Query([0, 1, 10])), epsilon=1, start=0
+    )
+    stream.repeat([0])
+    statement = stream.statement()
+    assert statement.tells is not None
+    assert statement.tells.leakage is not None
+    assert statement.tells.leakage.linked >= np.log(statement.tells.realised)
+    assert statement.tells.leakage.counted in statement.text()
+
+
 # Oracle
 
 

@@ -13,7 +13,9 @@ from dphmm import (
     ArgumentError,
     Clock,
     MarkovModel,
+    MemoryBook,
     Plan,
+    Policy,
     PolicyGraph,
     Query,
     Scenario,
@@ -181,3 +183,28 @@ def test_home_is_the_place_that_all_nights_speak_for() -> None:
     assert near.home == 0.0
     less = whereabouts(prior, prior, LINE, hours=[0, 1, 2, 12], heard=[heard[0], None, None, None])
     assert less.home == 50.0
+
+
+def test_a_statement_says_what_was_spent_on_a_person_besides() -> None:
+    """Two questions in one book: of each instant the two together tell twice as much."""
+    places = States.on_plane([[0, 0], [300, 0], [0, 400]], labels=["home", "work", "park"])
+    model, book = MarkovModel(np.full((3, 3), 1 / 3)), MemoryBook()
+    where, again = (
+        Scenario(
+            places, model, Policy(complete=True), epsilon=1, query=name, limit="24 per 10 steps"
+        )
+        for name in ("where", "again")
+    )
+    alone = where.stream("ann", book=book, time=0)
+    alone.release("work")
+    assert alone.statement().besides == 0
+    again.stream("ann", book=book, time=0).release("work")
+    statement = where.stream("ann", book=book).statement()
+    assert statement.spent == statement.besides == 1
+    lines = statement.text().splitlines()
+    assert "1 in all" not in lines[0]
+    assert "epsilon 1 was spent on this person besides, which nothing here counts" in lines[0]
+    limits = [line for line in lines if "at most" in line and "releases" not in line][1:]
+    assert len(limits) >= 6
+    assert all("by these answers alone" in line for line in limits)
+    assert statement.plain()["condition"] == "by these answers alone"

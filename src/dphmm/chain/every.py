@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
+import numpy as np
 from scipy import sparse
 
 from dphmm._types import FloatArray
@@ -13,6 +14,7 @@ from dphmm.chain.belief import Belief, Predicted
 from dphmm.chain.chain import Chain
 from dphmm.chain.markov import MarkovModel
 from dphmm.chain.memory import Memory
+from dphmm.chain.stochastic import LEAST_PROBABILITY, pattern
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import whole
 
@@ -149,10 +151,16 @@ def _product(moves: tuple[MarkovModel, ...]) -> MarkovModel:
     """
     first = moves[0]
     matrix, stays, landed = first.transition, 1 - first.anywhere, first.anywhere * first.density
+    lands = first.landing
     for model in moves[1:]:
         landed = landed @ model.outgoing + landed.sum() * model.jumps + stays * model.jumps
-        matrix = sparse.csr_array(matrix @ model.transition)
+        # What is possible stays so, also where a product is too small for a float.
+        lands = model.successors(lands) | model.landing
+        landed = np.maximum(landed, LEAST_PROBABILITY * lands)
+        possible = sparse.csr_array(pattern(matrix) @ pattern(model.transition))
+        least = LEAST_PROBABILITY * possible.astype(np.float64)
+        matrix = sparse.csr_array((matrix @ model.transition).maximum(least))
         stays *= 1 - model.anywhere
-    anywhere = 1 - stays
-    density = landed / landed.sum() if anywhere else None
+    anywhere = float(landed.sum())
+    density = landed / anywhere if anywhere else None
     return MarkovModel(matrix, anywhere=anywhere, density=density)

@@ -49,6 +49,9 @@ class History:
     """The possible states before each release: as given, else what the moves lead to."""
     reached: tuple[Mask, ...]
     """Those of the possible states that a path through the earlier possible sets leads to."""
+    stated_zeros: bool
+    """Whether some path of places is impossible, with all that a chain remembers, because
+    somebody said so."""
     _begins: tuple[Mask, tuple[ArrayLike | None, ...]]
 
     def __init__(
@@ -73,8 +76,11 @@ class History:
                 f"possible must have one mask for each of {len(steps)} steps, got {len(possible)}"
             )
         # Two paths are paths of places; a chain with memory may allow fewer than are counted.
-        began, model = None if start is None else _known(start, model), model.on_places
-        models = tuple(model.at(time + step) for step in range(1, len(steps) + 1))
+        began, chain = None if start is None else _known(start, model), model
+        model, times = model.on_places, range(time + 1, time + 1 + len(steps))
+        models = tuple(model.at(one) for one in times)
+        zeros = chain.has_zeros_into if chain.memory else lambda one: model.at(one).has_stated_zeros
+        object.__setattr__(self, "stated_zeros", any(map(zeros, times)))
         for charge in {id(charge): charge for answers in steps for charge in answers}.values():
             if charge.query.n_states != model.n_states:
                 raise ArgumentError(
@@ -214,6 +220,7 @@ class History:
         for name, value in (
             ("charges", self.charges),
             ("models", models),
+            ("stated_zeros", True),
             ("_begins", (known, tuple(allowed))),
             ("possible", masks[0]),
             ("reached", masks[1]),

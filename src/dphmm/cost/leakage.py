@@ -17,11 +17,12 @@ import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief, Start
-from dphmm.chain.stochastic import LEVEL
+from dphmm.chain.stochastic import LEVEL, SAFE_PROBABILITY
 from dphmm.cost.history import History
 from dphmm.cost.moments import Moments, follow_work
 from dphmm.cost.sequences import worst_losses
 from dphmm.cost.small_chains import small_losses
+from dphmm.cost.words import WORST_PAIRS
 from dphmm.errors import ArgumentError, TooLargeError, expect, expect_each
 from dphmm.geometry.exact import whole
 from dphmm.policy.graph import PolicyGraph
@@ -47,6 +48,8 @@ class Leakage:
     """The step at which `loss` is reached, from 0."""
     is_exact: bool
     """Whether some answers tell so much; otherwise no answers tell more."""
+    counted: str = ""
+    """How it was counted where floats cannot follow the model's moves."""
 
 
 def temporal_leakage(
@@ -94,6 +97,8 @@ def temporal_leakage(
     if moment is not None and not 0 <= whole(moment, "moment") < len(history):
         raise ArgumentError(f"moment must be one of 0..{len(history) - 1}, got {moment!r}")
     whole(depth, "depth", 1)
+    if not _can_follow(history):
+        return _worst_pairs(history, policy)
     moments = Moments(history, Belief.known(start, n_states))
     exactly = small_losses(moments)
     if exactly is not None:
@@ -106,8 +111,22 @@ def temporal_leakage(
 
 def bound_leakage(history: History, start: Belief, policy: PolicyGraph) -> Leakage:
     """The upper bound alone, at the worst moment."""
+    if not _can_follow(history):
+        return _worst_pairs(history, policy)
     moments = Moments(history, start)
     return _worst(_every(moments), moments, policy, False)
+
+
+def _can_follow(history: History) -> bool:
+    """Whether floats hold every move; a product of several may be known only to be possible."""
+    models = {id(model): model for model in history.models}.values()
+    return all(float(model.transition.data.min()) >= SAFE_PROBABILITY for model in models)
+
+
+def _worst_pairs(history: History, policy: PolicyGraph | None) -> Leakage:
+    """No two paths lose more than each step's worst pair, so no two mixtures of paths do."""
+    most = float(sum(worst_losses(history))) * (1 + 1e-14)
+    return Leakage(most, None if policy is None else most, 0, False, WORST_PAIRS)
 
 
 def _worst(

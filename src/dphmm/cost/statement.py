@@ -23,7 +23,7 @@ from dphmm.cost.sequences import (
     worst_losses,
 )
 from dphmm.cost.windows import window_bracket
-from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
+from dphmm.cost.words import NEARER, OWN_MOVES, THESE_ANSWERS, conditions, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
 
@@ -35,6 +35,8 @@ __all__ = [
     "PrivacyStatement",
     "privacy_statement",
 ]
+
+UNCOUNTED = "which nothing here counts"
 
 WINDOW_WORK, SEQUENCE_WORK = 2**34, 2**31
 """Entries of tables that a statement looks at: some ten seconds, and one, for large models."""
@@ -108,10 +110,14 @@ class PrivacyStatement:
     """Whether the hulls depended on earlier answers, so that values hold for this history."""
     stated_zeros: bool = False
     """Whether all of it holds only for people who move as the model says is possible."""
+    delta: Fraction = Fraction(0)
+    """The chance of the states that a delta-location set left out, which nothing here covers."""
     own: PathCosts | None = None
     """The costs between two paths of the model's own moves, if other paths are possible too."""
     before: Fraction = Fraction(0)
     """What was spent before these releases, which no other value counts."""
+    besides: Fraction = Fraction(0)
+    """What was spent on other questions about the same person, which no other value counts."""
     windows: tuple[tuple[str, Fraction], ...] = ()
     """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
@@ -121,7 +127,7 @@ class PrivacyStatement:
 
     def text(self) -> str:
         """The statement in plain words, a line each."""
-        only = f", {CONDITION}" if self.stated_zeros else ""
+        only = self.condition
         lines = [
             self._total(),
             f"Two states that the policy links: one step moves the odds between them "
@@ -155,7 +161,7 @@ class PrivacyStatement:
                 f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
             )
         if self.tells is not None:
-            lines += self.tells.lines(self.stated_zeros)
+            lines += self.tells.lines(only)
         if self.adaptive:
             lines.append(
                 "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
@@ -165,9 +171,15 @@ class PrivacyStatement:
         return "\n".join(lines)
 
     @property
+    def condition(self) -> str:
+        """For whom all of it holds, to end a sentence with; nothing for everybody."""
+        return conditions(stated_zeros=self.stated_zeros, delta=self.delta, besides=self.besides)
+
+    @property
     def prices(self) -> str:
         """The epsilon at an instant, within any window of the limit, and in all, in words."""
-        whole = show_number(self.spent) + ("" if self.before else " in all")
+        all_of_it = f" {THESE_ANSWERS}" if self.besides else "" if self.before else " in all"
+        whole = show_number(self.spent) + all_of_it
         if not self.windows:
             return whole
         within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
@@ -180,13 +192,14 @@ class PrivacyStatement:
             "releases": self.releases,
             "spent": str(self.spent),
             "before": str(self.before),
+            "besides": str(self.besides),
             "text": self.text(),
             "linked": str(self.linked),
             "worst_pair": str(self.worst_pair),
             "width": self.width,
             "windows": {length: str(most) for length, most in self.windows},
             "adaptive": self.adaptive,
-            **plain_costs(self, CONDITION if self.stated_zeros else None),
+            **plain_costs(self, self.condition.lstrip(",; ") or None),
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
             "tells": None if self.tells is None else self.tells.plain(),
         }
@@ -197,10 +210,15 @@ class PrivacyStatement:
 
     def _total(self) -> str:
         total = f"{_count(self.releases, 'release')}, epsilon {self.prices}"
-        if not self.before:
-            return f"{total}."
-        spent = show_number(self.before)
-        return f"{total}; epsilon {spent} was spent before, which nothing here counts."
+        if self.besides:
+            spent = show_number(self.besides)
+            total += (
+                f"; epsilon {spent} was spent on this person besides, which nothing here counts"
+            )
+        if self.before:
+            spent = show_number(self.before)
+            total += f"; epsilon {spent} was spent before, which nothing here counts"
+        return f"{total}."
 
     def _own_moves(self, own: PathCosts) -> str:
         """The same values under the condition that the model's zeros are right."""
@@ -211,8 +229,10 @@ class PrivacyStatement:
                 f"{_count(self.width, 'step')} {_within(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
-        whoever = "For" if self.stated_zeros else "These hold whatever you did; for"
-        return f"{whoever} {OWN_MOVES}: {', '.join(values)}."
+        limited = self.stated_zeros or self.delta
+        whoever = "For" if limited else "These hold whatever you did; for"
+        only = conditions(stated_zeros=False, delta=self.delta, besides=self.besides)
+        return f"{whoever} {OWN_MOVES}: {', '.join(values)}{only}."
 
 
 def privacy_statement(
@@ -222,7 +242,9 @@ def privacy_statement(
     prior: Beliefs | None = None,
     posterior: Beliefs | None = None,
     adaptive: bool | None = None,
+    delta: Exact = 0,
     before: Exact = 0,
+    besides: Exact = 0,
     limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
@@ -233,10 +255,12 @@ def privacy_statement(
         prior: The belief about each step before any release, or its probabilities, for the
             realised odds.
         posterior: The same, given all releases; both or neither.
-        adaptive: Whether hulls depended on earlier answers, as with `delta` above zero. By default
-            whether some release could single out a part of the possible states, which is the
-            other way in which answers shape later hulls.
+        adaptive: Whether hulls depended on earlier answers. By default whether `delta` is above
+            zero or some release could single out a part of the possible states: the two ways in
+            which answers shape later hulls.
+        delta: That of the plan.
         before: What was spent before the history began.
+        besides: What was spent on other questions about the same person.
         limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
@@ -272,10 +296,12 @@ def privacy_statement(
         sequence=costs.sequence,
         paper_sequence=paper_sequence_epsilon(history),
         realised=realised,
-        adaptive=worst == inf if adaptive is None else adaptive,
-        stated_zeros=any(model.has_stated_zeros for model in history.models),
+        adaptive=bool(delta) or worst == inf if adaptive is None else adaptive,
+        stated_zeros=history.stated_zeros,
+        delta=exact(delta, "delta"),
         own=None if own is None else PathCosts.of(own, width),
         before=exact(before, "before"),
+        besides=exact(besides, "besides"),
         windows=_windows(steps, limit),
         staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )

@@ -16,7 +16,7 @@ from dphmm.cost.moments import follow_work
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
 from dphmm.cost.realised import as_factor
 from dphmm.cost.whereabouts import Whereabouts
-from dphmm.cost.words import CONDITION, show_factor, show_number
+from dphmm.cost.words import show_factor, show_number
 from dphmm.geometry.exact import as_text
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected
@@ -70,13 +70,12 @@ class Tells:
             "zone": near.zone,
         }
 
-    def lines(self, stated_zeros: bool) -> list[str]:
+    def lines(self, only: str) -> list[str]:
         """Each of them in plain words, with its condition.
 
         Args:
-            stated_zeros: Whether all of it rests on zeros that somebody stated.
+            only: For whom it holds, to end a sentence with; nothing for everybody.
         """
-        only = f", {CONDITION}" if stated_zeros else ""
         lines = [
             f"Two paths that are equal or linked at every time, such as home and the house next "
             f"door all day: {show_factor(self.linked)}{only}."
@@ -88,6 +87,7 @@ class Tells:
             )
         if self.leakage is not None and self.leakage.linked is not None:
             kind = "" if self.leakage.is_exact else ", an upper bound"
+            kind = f", counted {self.leakage.counted}" if self.leakage.counted else kind
             lines.append(
                 f"Of one moment, whatever came before and after, to somebody who takes the model "
                 f"for true: the odds between two linked states move "

@@ -26,6 +26,7 @@ from dphmm.cost.charges import Charge, Loss
 from dphmm.cost.history import History
 from dphmm.cost.pair_tables import PairTables
 from dphmm.cost.sequences import free_losses, sequence_epsilon, worst_losses
+from dphmm.cost.words import WORST_PAIRS
 from dphmm.errors import expect
 from dphmm.geometry.exact import whole
 
@@ -36,9 +37,6 @@ JOINED = "as if every step had all the answers and moves that any step had"
 
 REMEMBERED = 1024
 """How many windows a model keeps the values of, for other people's histories."""
-
-WORST_PAIRS = "as the sum of each step's worst pair"
-"""Where an upper bound comes from that needs no table."""
 
 
 def event_epsilon(history: History) -> Loss:

@@ -14,6 +14,8 @@ __all__ = [
     "CONDITION",
     "NEARER",
     "OWN_MOVES",
+    "THESE_ANSWERS",
+    "WORST_PAIRS",
     "conditions",
     "release_statement",
     "show_factor",
@@ -26,6 +28,12 @@ CONDITION = "for people who move as the model says is possible from its start"
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
+
+THESE_ANSWERS = "by these answers alone"
+"""What a sentence says where other questions about the same person were answered too."""
+
+WORST_PAIRS = "as the sum of each step's worst pair"
+"""Where an upper bound comes from that needs no table."""
 
 NEARER = (
     "Staircase noise rounds losses up: states nearer to each other than linked ones may lose as "
@@ -73,14 +81,16 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
     return text
 
 
-def conditions(*, stated_zeros: bool, delta: Exact) -> str:
+def conditions(*, stated_zeros: bool, delta: Exact, besides: Exact = 0) -> str:
     """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
 
     Args:
         stated_zeros: Whether it rests on a zero that somebody stated.
         delta: That of the plan.
+        besides: What was spent on other questions about the same person, which it does not count.
     """
     only = f", {CONDITION}" if stated_zeros else ""
+    only = f", {THESE_ANSWERS}{only}" if besides else only
     return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
 
 

@@ -34,8 +34,10 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         width=width,
         prior=unseen,
         posterior=seen,
-        adaptive=True if stream.plan.delta else None,
+        delta=stream.plan.delta,
         before=stream.standing.spent - sum((one.epsilon for one in said), start=Fraction(0)),
+        # A ledger is a person's: what is not of this line was spent on another one.
+        besides=max(Fraction(0), stream.ledger.spent - stream.standing.spent),
         limit=stream.ledger.limit,
     )
     around = stream._around

@@ -189,7 +189,8 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
         charges.append([] if step.is_lone else [Charge(*law)])
     charges += [charges[-1]] * (steps - len(charges))
     history = History(scenario.model, charges, start=scenario.start)
-    return privacy_statement(history, width=max(1, steps // 2))
+    delta = scenario.settings.delta
+    return privacy_statement(history, width=max(1, steps // 2), delta=delta)
 
 
 def possible_steps(
