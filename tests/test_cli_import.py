@@ -76,6 +76,7 @@ def test_five_commands_lead_from_a_folder_to_a_report(cabs: Path) -> None:
     for name in ("trips.csv", "people.csv"):
         assert (town / name).stat().st_mode & 0o077 == 0
     scenario = Scenario.load(town / "scenario.toml")
+    assert 'mechanism = "knorm"' in (town / "scenario.toml").read_text()
     assert (str(scenario.settings.limit), scenario.settings.unit) == ("288", "m")
 
 

@@ -51,7 +51,7 @@ STEP_MINUTES = 5
 RADIUS = Fraction(1000)
 BUDGET = "24 per 1 day"
 EPSILON, EVERY, MECHANISM = Fraction(2), 24, "staircase"
-"""How it is spent: as `dphmm design --find schedule` recommends for this city."""
+"""How it is spent: near what `dphmm design --find schedule` recommends for this city."""
 SMOOTHING = 0.02
 ANYWHERE = 0.002
 REACH = 500.0

@@ -18,6 +18,7 @@ from dphmm.scenario.checking import (
     guarantee,
     how_often,
     planned_costs,
+    spoken_steps,
 )
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
@@ -95,7 +96,10 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         "least: no mechanism that answers every point of the lattice under such a hull errs by less"
     )
     if costs is not None:
-        click.echo(f"If each of {steps} steps is answered:")
+        spoken = sum(spoken_steps(scenario.settings.schedule, steps))
+        each = f"If each of {steps} steps is answered"
+        some = f"If {steps} steps are answered as [when] says, the first at once ({spoken} of them)"
+        click.echo(f"{each if scenario.settings.when is None else some}:")
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     nobody = f"Nobody is exposed in these steps{covered(scenario)}."
     verdict = "Somebody is exposed." if unprotected else nobody

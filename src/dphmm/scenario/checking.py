@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from math import sqrt
@@ -23,6 +23,7 @@ from dphmm.noise.bound import least_error
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.hours import DAY
+from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
@@ -39,10 +40,15 @@ __all__ = [
     "how_often",
     "planned_costs",
     "possible_steps",
+    "spoken_steps",
 ]
 
 STILL = 0.999
 """A model with more stays than this was learned in another time step, or of nobody."""
+
+
+MOST_SLOTS = 10**6
+"""Slots that are looked at for the first at which it speaks."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,9 @@ class Check:
         scenario: Its name.
         guarantee: What every release promises, in a sentence.
         steps: What each step protects; the last may stand for all that follow.
-        costs: What an answer at each of the steps asked for would cost, for every path and by
-            the model's own moves; None with delta, where it depends on the answers.
+        costs: What an answer at each of the steps asked for at which it speaks would cost, the
+            first being one, for every path and by the model's own moves; None with delta, where
+            it depends on the answers.
         unit: What errors are measured in, if that is known.
     """
 
@@ -178,8 +185,9 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
 
 
 def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
-    """What an answer at every one of so many steps would cost; see `Check`."""
-    if scenario.settings.delta:
+    """What answers at so many steps would cost, those at which it speaks; see `Check`."""
+    spoken = spoken_steps(scenario.settings.schedule, steps)
+    if scenario.settings.delta or not any(spoken):
         return None
     epsilon = scenario.settings.epsilon
     charges: list[list[Charge]] = []
@@ -188,9 +196,33 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
         law = scenario.query, step.body, epsilon, step.mechanism(epsilon).gamma
         charges.append([] if step.is_lone else [Charge(*law)])
     charges += [charges[-1]] * (steps - len(charges))
+    charges = [some if speaks else [] for some, speaks in zip(charges, spoken, strict=True)]
     history = History(scenario.model, charges, start=scenario.start)
     delta = scenario.settings.delta
     return privacy_statement(history, width=max(1, steps // 2), delta=delta)
+
+
+def spoken_steps(schedule: Schedule | None, steps: int) -> list[bool]:
+    """Whether it may speak at each of so many steps, of which the first is one that it does.
+
+    A bound on the error counts as passed, so it may be fewer.
+
+    >>> spoken_steps(Schedule(every=2, apart=3), 6)
+    [True, False, False, False, True, False]
+    """
+    if schedule is None:
+        return [True] * steps
+    day = 1 if schedule.size is None or not schedule.hours else 1 + DAY // schedule.size
+    known = min(int(schedule.every) * day, MOST_SLOTS)
+    allowed = allowed_at(schedule, np.arange(known + steps))
+    first = int(allowed[:known].argmax())
+    spoke: int | None = None
+    spoken = []
+    for slot in range(first, first + steps):
+        speaks = bool(allowed[slot]) and holds(replace(schedule, error=None), slot, spoke, None)
+        spoke = slot if speaks else spoke
+        spoken.append(speaks)
+    return spoken
 
 
 def possible_steps(
