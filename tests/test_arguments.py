@@ -188,6 +188,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "Belief.from_log_probabilities": {"log_probabilities": [0.0, 0.0]},
     "Belief.from_probabilities": {"probabilities": [0.5, 0.5]},
     "Belief.mean": {"values": np.zeros(6)},
+    "Belief.median": {"values": np.zeros(6)},
     "Blowfish": {"query": COUNTS, "possible": [0, 1]},
     "History": {"possible": [[1, 2]]},
     "History.of": {"possible": [[1, 2]]},
@@ -204,9 +205,13 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "MarkovModel.fit_em": {"sequences": [SEEN]},
     "Plan": {"mechanism": "staircase"},
     **{
-        f"{kind}.{verb}": {"belief": Belief.uniform(6), "values": np.zeros((6, 2))}
+        f"{kind}.{verb}": {"belief": Belief.uniform(6)}
         for kind in ("MarkovModel", "TimeVaryingModel")
-        for verb in ("estimate", "place_belief", "predict")
+        for verb in ("place_belief", "predict")
+    },
+    **{
+        f"{kind}.estimate": {"belief": Belief.uniform(6), "values": np.zeros((6, 2))}
+        for kind in ("MarkovModel", "TimeVaryingModel")
     },
     "Plan.replace": {"repair": "nearest", "query": QUERY, "policy": POLICY, "delta": 0},
     "Plan.to_protect": {"prior": Belief.uniform(6)},
@@ -241,7 +246,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         **{"anywhere": 0.1, "density": [0.5, 0.5]},
     },
     "MomentumModel": {"transition": WALKS.transition, "n_places": 2},
-    "MomentumModel.fit": {**LEARNED, "places": [0, 1]},
+    "MomentumModel.fit": {"places": [0, 1]},
     "TimeVaryingModel.drawn_to": {"counts": [np.eye(6), np.eye(6)], "schedule": [0, 1]},
     "Calendar": {"by": "hour", "seconds": 300, "zone": "Europe/Berlin"},
     "Calendar.parts": {"times": [1, 2]},

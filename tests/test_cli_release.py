@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from dphmm import DataError, KeyedRandomness
 from dphmm.books.journal import Journal
+from dphmm.cli.release import TOGETHER
 from dphmm.scenario import Scenario, write_whole
 from dphmm.tables import files
 from tests.scenarios import (
@@ -57,11 +58,28 @@ def test_a_release_has_an_answer_and_an_estimate_for_every_row(scenario: Path) -
     result = run("release", scenario, scenario.parent / "trips.csv")
     assert result.exit_code == 0, result.stderr
     rows = table(result.stdout)
-    assert list(rows[0]) == ["person", "time", "x", "y", "estimate_x", "estimate_y", "epsilon"]
+    assert list(rows[0]) == [
+        "person",
+        "time",
+        "x",
+        "y",
+        "estimate_x",
+        "estimate_y",
+        "epsilon",
+        "law",
+    ]
     assert [(row["person"], row["time"]) for row in rows] == [
         *(("ann", "1"), ("bob", "1"), ("ann", "2"), ("ann", "4"), ("bob", "2")),
     ]
     assert {row["epsilon"] for row in rows} == {"1"}
+
+
+def test_no_row_is_lost_between_the_blocks_that_are_written(tmp_path: Path) -> None:
+    scenario, rows = written(tmp_path), [("ann", time, 1) for time in range(1, TOGETHER + 3)]
+    (tmp_path / "trips.csv").write_text(trips(*rows))
+    result = run("release", scenario, tmp_path / "trips.csv")
+    assert result.exit_code == 0, result.stderr
+    assert [row["time"] for row in table(result.stdout)] == [str(time) for _, time, _ in rows]
 
 
 def test_the_answers_are_those_of_a_stream_with_the_same_key(scenario: Path) -> None:
@@ -89,7 +107,16 @@ def test_json_lines_come_in_and_go_out(scenario: Path) -> None:
     assert result.exit_code == 0, result.stderr
     answers = [json.loads(line) for line in result.stdout.splitlines()]
     assert [answer["time"] for answer in answers] == [3, 4]
-    assert set(answers[0]) == {"person", "time", "x", "y", "estimate_x", "estimate_y", "epsilon"}
+    assert set(answers[0]) == {
+        "person",
+        "time",
+        "x",
+        "y",
+        "estimate_x",
+        "estimate_y",
+        "epsilon",
+        "law",
+    }
 
 
 def test_coordinates_however_far_are_the_nearest_state(scenario: Path) -> None:

@@ -453,7 +453,7 @@ def test_a_statement_says_when_it_holds_for_this_history_only() -> None:
 def test_above_the_bound_a_statement_gives_a_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
     query, model = ring(5, far=10)
     history = History.of(query, model, [UNIT] * 10, 1)
-    for module in ("composition", "sequences", "statement"):
+    for module in ("composition", "sequences"):
         monkeypatch.setattr(f"dphmm.cost.{module}.TIGHT_STATES", 4)
     with pytest.raises(TooLargeError, match="up to 4 possible states, got 5"):
         sequence_epsilon(history)
@@ -562,7 +562,7 @@ def test_any_path_values_need_no_table_of_pairs(monkeypatch: pytest.MonkeyPatch)
     hull = SensitivityHull.from_vertices([[3, 0], [0, 3]])
     history = History.of(query, learned, [hull] * 5, 1)
     assert history.is_free
-    monkeypatch.setattr("dphmm.cost.sequences.pair_losses", None)
+    monkeypatch.setattr("dphmm.cost.pair_tables.pair_losses", None)
     far = Fraction(2 * (side - 1), 3)
     assert (event_epsilon(history), sequence_epsilon(history)) == (far, 5 * far)
 

@@ -247,7 +247,7 @@ def test_an_error_bound_is_held_against_the_mean_distance(path: list[int]) -> No
         mean = sum(p * v for p, v in zip(prior.probabilities, PLAN.query.values, strict=True))
         distances = [float(np.hypot(*(v - mean))) for v in PLAN.query.values]
         error = sum(p * d for p, d in zip(prior.probabilities, distances, strict=True))
-        assert expected_error(prior, PLAN.query.values) == pytest.approx(error, rel=1e-12)
+        assert expected_error(WALK, prior, PLAN.query.values) == pytest.approx(error, rel=1e-12)
         assert stream.release(state).silent == (error <= 2.5)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dphmm import (
@@ -429,10 +429,13 @@ def test_where_the_belief_decides_a_limit_counts_what_was_really_said() -> None:
 @FEWER
 @given(
     times=st.sets(st.integers(0, 30), min_size=1, max_size=14),
-    when=st.sampled_from([Schedule(error="95.6"), Schedule(apart=2), Schedule(every=2)]),
+    when=st.sampled_from(
+        [Schedule(error="95.6"), Schedule(error=1), Schedule(apart=2), Schedule(every=2)]
+    ),
     gaps=st.sampled_from(["skip", "answer"]),
     cut=st.integers(0, 14),
 )
+@example(times={4, 5, 6, 7}, when=Schedule(error=1), gaps="skip", cut=1)
 def test_windows_count_what_is_said_and_refuse_nothing_else(
     times: set[int], when: Schedule, gaps: str, cut: int
 ) -> None:
@@ -578,6 +581,15 @@ def test_a_row_too_far_ahead_fills_nothing() -> None:
     (answered,) = engine.release(book, [ask(scenario, far)])
     assert answered.verdicts.tolist() == [Verdict.NEW, Verdict.NEW, Verdict.FAR, Verdict.FAR]
     assert list(said_in(book, scenario, ["ann"])) == [("ann", time) for time in (1, 2, 3)]
+
+
+def test_a_row_is_far_only_from_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where rows are judged one by one, because the belief decides."""
+    monkeypatch.setattr(admission, "LONGEST_GAP", 5)
+    scenario = city(3, when=Schedule(error=1))
+    rows = [("ann", time, 4) for time in (1, 5, 9, 20)]
+    (answered,) = engine.release(MemoryBook(), [ask(scenario, rows)])
+    assert answered.verdicts.tolist() == [Verdict.NEW] * 3 + [Verdict.FAR]
 
 
 def test_somebody_who_was_faster_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm import BudgetError, Clock, Limit, Scenario
+from dphmm import BudgetError, Clock, Limit, Scenario, Schedule
 from dphmm.books import Store, find_problems
 from dphmm.release.admission import Verdict
 from dphmm.release.engine import Ask
@@ -25,14 +25,16 @@ from tests.scenarios import FEWER, run, trips, written
 from tests.service_worlds import World
 from tests.test_service_processes import ask as ask_server
 from tests.test_service_processes import key_of, serving
-from tests.windows import Paid, Plain, allows, holds, limits
+from tests.windows import SCHEDULES, Paid, Plain, allows, holds, limits
 
 SETTINGS = ServiceSettings(tick=0, rate=0, wrong_keys=0, key_memory=0, largest_epsilon="2")
 PRICES = [Fraction(1, 2), Fraction(1), Fraction(3, 2)]
 
 
-def body(limit: str, query: str = "state") -> dict[str, Any]:
+def body(limit: str, query: str = "state", when: Schedule | None = None) -> dict[str, Any]:
     toml = f'limit = "{limit}"\n' + paper_scenario.TOML
+    if when is not None:
+        toml += f"[when]\nevery = {when.every}\nphase = {when.phase}\napart = {when.apart}\n"
     return paper_scenario.body(toml.replace("[query]", f'[query]\nname = "{query}"'))
 
 
@@ -49,15 +51,20 @@ def random_rows(rng: np.random.Generator, count: int) -> list[tuple[str, int, Fr
 # HTTP
 
 
-STATUSES = {Verdict.NEW: 200, Verdict.REPEATED: 200, Verdict.LATE: 422, Verdict.OVER: 409}
+STATUSES = {
+    Verdict.SILENT: 200, Verdict.NEW: 200, Verdict.REPEATED: 200, Verdict.LATE: 422,
+    Verdict.OVER: 409,
+}  # fmt: skip
 
 
 def check_service(world: World, person: str, seed: int) -> set[int]:
     """Every status and every refusal's fields against the plain rules; the verdicts met."""
     limit, own = Limit.read("3 per 4 steps, 30 in all"), Limit.read("4 per 7 steps")
     paths = {}
+    when = None if seed % 2 else Schedule(every=1 + seed // 2, apart=2)
     for query in ("state", "other"):
-        added = world.ask("POST", "/v1/scenarios", body(str(limit), query), scope="admin").json()
+        asked = body(str(limit), query, when)
+        added = world.ask("POST", "/v1/scenarios", asked, scope="admin").json()
         assert added["limit"] == "3 per 4 steps, 30 in all"
         paths[query] = f"/v1/scenarios/{added['id']}/people/{person}"
     assert world.ask("PUT", paths["state"], {"budget": str(own)}).status_code == 200
@@ -67,7 +74,7 @@ def check_service(world: World, person: str, seed: int) -> set[int]:
     for query, slot, price in random_rows(rng, 40):
         asked = {"time": slot, "state": int(rng.integers(6)), "epsilon": str(price)}
         before = [*plain.paid]
-        ((verdict,), _) = plain.judge(query, [(slot, price)], limit, own)
+        ((verdict,), _) = plain.judge(query, [(slot, price)], limit, own, when=when)
         answer = world.ask("POST", paths[query] + "/releases", asked)
         assert answer.status_code == STATUSES[Verdict(verdict)], answer.text
         seen.add(verdict)
@@ -158,10 +165,11 @@ def paid_in(url: str, client: str = "red") -> dict[str, Paid]:
 
 def check_two_servers(url: str) -> None:
     """Two processes, four clients, eight people; each client asks for every slot."""
-    limit, people = Limit.read("3 per 5 steps"), [f"p{number}" for number in range(8)]
+    limit, people = Limit.read("3/2 per 5 steps"), [f"p{number}" for number in range(8)]
+    asked = body(str(limit), when=Schedule(apart=2))
     key, seen, guard = key_of(url), [], threading.Lock()
     with serving(url, "--tick", "0") as one, serving(url, "--tick", "0") as two:
-        status, added = ask_server(one[1], key, "POST", "/v1/scenarios", body(str(limit)))
+        status, added = ask_server(one[1], key, "POST", "/v1/scenarios", asked)
         assert status == 201
         path = f"/v1/scenarios/{added['id']}/people/"
         for person in people:
@@ -191,6 +199,9 @@ def check_two_servers(url: str) -> None:
     assert {status for *_, status in seen} <= {200, 409, 422}
     assert any(status == 409 for *_, status in seen)
     assert all(holds(some, limit) for some in paid.values())
+    assert all(
+        (np.diff([slot for slot, price in some if price]) >= 2).all() for some in paid.values()
+    )
     for person, slot, price, status in seen:
         # What is spent only grows, so whatever was refused must still be.
         assert status != 409 or not allows(paid[person], limit, slot, price)
@@ -241,20 +252,23 @@ def test_no_window_is_passed_by_killed_servers_on_postgresql(
 @given(
     runs=st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=6, unique=True), max_size=4),
     limit=limits(windows=1),
+    when=SCHEDULES,
 )
 def test_a_partition_stops_where_the_plain_rules_refuse(
-    runs: list[list[int]], limit: Limit
+    runs: list[list[int]], limit: Limit, when: Schedule | None
 ) -> None:
     """Each run knows of the one before what is in its state."""
     from dphmm.spark.partition import Partition
     from tests.spark_worlds import KEYED, as_batch, city
 
-    scenario, plain, state = city(2, limit=limit), Plain(), []
+    scenario, plain, state = city(2, limit=limit, when=when), Plain(), []
     for slots in runs:
         rows = [Row(0, "ann", str(slot), slot, slot % 4) for slot in sorted(slots)]
         again = Plain()
         again.paid, again.answered = [*plain.paid], {"q": {*plain.answered.get("q", ())}}
-        verdicts, _ = again.judge("q", [(row.slot, Fraction(1)) for row in rows], limit)
+        again.spoke = dict(plain.spoke)
+        priced = [(row.slot, Fraction(1)) for row in rows]
+        verdicts, new = again.judge("q", priced, limit, when=when)
         partition = Partition(scenario, KEYED, used=KEYED.fingerprint if state else None)
         if Verdict.OVER in verdicts:
             with pytest.raises(BudgetError):
@@ -263,7 +277,9 @@ def test_a_partition_stops_where_the_plain_rules_refuse(
         plain = again
         found = [r for b in partition.answer([as_batch(rows, state)]) for r in b.to_pylist()]
         answers = [row for row in found if row["table"] == "answers"]
-        assert len(answers) == verdicts.count(Verdict.NEW)
+        assert len(answers) == sum(verdict <= Verdict.NEW for verdict in verdicts)
+        said = [row["slot"] for row in answers if row["lattice"] != "[]"]
+        assert said == [rows[number].slot for number in new]
         state = [row for row in found if row["table"] == "state"]
     assert holds(plain.paid, limit)
 
@@ -273,22 +289,24 @@ def test_a_partition_stops_where_the_plain_rules_refuse(
 @given(
     parts=st.lists(st.lists(st.integers(1, 20), min_size=1, max_size=6), max_size=5),
     limit=limits(windows=1),
+    when=SCHEDULES,
 )
 def test_a_stream_on_spark_drops_what_the_plain_rules_refuse(
-    parts: list[list[int]], limit: Limit
+    parts: list[list[int]], limit: Limit, when: Schedule | None
 ) -> None:
     from dphmm.spark.streaming import answer
     from tests.spark_worlds import KEYED, city
 
-    terms, held, plain = city(2, limit=limit).terms, None, Plain()
+    terms, held, plain = city(2, limit=limit, when=when).terms, None, Plain()
     for slots in parts:
         ordered = sorted(slots)
-        expected, new = plain.judge("q", [(slot, Fraction(1)) for slot in ordered], limit)
+        priced = [(slot, Fraction(1)) for slot in ordered]
+        expected, new = plain.judge("q", priced, limit, when=when)
         asked = Ask(terms, ["ann"] * len(slots), np.array(ordered), np.zeros(len(slots), dtype=int))
         held, answers, unanswered = answer(KEYED, held, asked)
-        said = [int(time) for some in answers for time in some.times]
-        assert said == [ordered[row] for row in new]
-        left = [slot for slot, v in zip(ordered, expected, strict=True) if v != Verdict.NEW]
+        records = [record for some in answers for record in some.records()]
+        assert [one.time for one in records if one.lattice] == [ordered[row] for row in new]
+        left = [slot for slot, v in zip(ordered, expected, strict=True) if v > Verdict.NEW]
         assert unanswered.tolist() == left
     assert holds(plain.paid, limit)
 

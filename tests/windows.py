@@ -16,6 +16,17 @@ Row = tuple[int, Fraction]
 
 PRICES = st.sampled_from([Fraction(1, 2), Fraction(1, 3), Fraction(1), Fraction(2), Fraction(7, 5)])
 SLOTS = st.integers(1, 14)
+SCHEDULES = st.one_of(
+    st.none(),
+    st.builds(
+        Schedule,
+        every=st.integers(1, 3),
+        phase=st.integers(0, 2),
+        apart=st.integers(1, 4),
+        error=st.sampled_from([None, Fraction(1, 1000)]),
+    ),
+)
+"""Any schedule; a bound on the error is one that is always passed, so that it is judged alone."""
 
 
 @st.composite
@@ -30,7 +41,7 @@ def limits(draw: st.DrawFn, *, windows: int = 0) -> Limit:
 
 def sums(paid: Paid, width: int, slot: int | None = None) -> list[Fraction]:
     """What every window of a width holds, or every one that contains a slot."""
-    starts = range(slot - width + 1, slot + 1) if slot is not None else range(-40, 60)
+    starts = range(slot - width + 1, slot + 1) if slot is not None else range(-70, 60)
     return [
         sum((price for when, price in paid if start <= when < start + width), start=Fraction(0))
         for start in starts
@@ -71,8 +82,13 @@ class Plain:
         rows: Sequence[Row],
         *allowed: Limit | None,
         when: Schedule | None = None,
+        size: int = 1,
     ) -> tuple[list[int], list[int]]:
-        """The verdict on each row, and which rows are answered, in order of time."""
+        """The verdict on each row, and which rows are answered, in order of time.
+
+        With a slot of so many instants, prices are paid where slots begin, and the windows of
+        limits are that many instants long.
+        """
         answered = self.answered.setdefault(query, set())
         latest = max(answered, default=min(slot for slot, _ in rows) - 1)
         verdicts = [0] * len(rows)
@@ -87,15 +103,15 @@ class Plain:
             verdict = Verdict.NEW
             if slot <= latest:
                 verdict = Verdict.REPEATED if slot in answered else Verdict.LATE
-            elif when is not None and not when.speaks(slot, self.spoke.get(query)):
+            elif when is not None and not when.speaks(slot, self.spoke.get(query), lambda: 1.0):
                 verdict = Verdict.SILENT
                 latest = slot
                 answered.add(slot)
-            elif not all(allows(self.paid, limit, slot, price) for limit in allowed):
+            elif not all(allows(self.paid, limit, slot * size, price) for limit in allowed):
                 verdict = Verdict.OVER
             else:
                 latest = self.spoke[query] = slot
-                self.paid.append((slot, price))
+                self.paid.append((slot * size, price))
                 new.append(number)
             verdicts[number] = decided[slot] = verdict
         answered |= {rows[number][0] for number in new}

@@ -60,6 +60,7 @@ from dphmm.errors import (
     ScenarioError,
     StoreError,
     TooLargeError,
+    UnknownLawWarning,
 )
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -157,6 +158,7 @@ __all__ = [
     "Stream",
     "TimeVaryingModel",
     "TooLargeError",
+    "UnknownLawWarning",
     "Whereabouts",
     "added_edges",
     "attack",

@@ -41,6 +41,7 @@ __all__ = [
     "ScenarioError",
     "StoreError",
     "TooLargeError",
+    "UnknownLawWarning",
 ]
 
 
@@ -140,6 +141,10 @@ class MissingExtraError(DphmmError, ImportError):
 
 class CollapsedAnswersWarning(UserWarning):
     """The lattice step gives several states with different answers the same point."""
+
+
+class UnknownLawWarning(UserWarning):
+    """A table of answers does not say which law they follow."""
 
 
 def expect(value: object, kind: type, argument: str) -> None:

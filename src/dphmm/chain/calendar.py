@@ -42,7 +42,7 @@ class Calendar:
     zone: str | None = None
 
     def __post_init__(self) -> None:
-        if self.by not in PARTS:
+        if self.by not in tuple(PARTS):
             raise ArgumentError(f"by must be 'hour' or 'weekday', got {self.by!r}")
         whole(self.seconds, "seconds", 1)
         _ = self._zone

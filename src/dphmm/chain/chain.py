@@ -170,6 +170,7 @@ class Chain(ABC):
         Args:
             belief: Over the chain's states.
         """
+        expect(belief, Belief, "belief")
         return belief if self.memory is None else self.memory.merge(belief)
 
     def estimate(self, belief: Belief, values: FloatArray, estimate: Estimate) -> FloatArray:

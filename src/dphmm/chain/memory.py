@@ -197,6 +197,14 @@ class MemoryModel(MarkovModel):
         return self.density[self._memory.fresh]
 
     @cached_property
+    def has_stated_zeros(self) -> bool:
+        """Whether some place cannot follow some state because somebody said so."""
+        if self.anywhere and self.place_density.all():
+            return False
+        onto = pattern(self._transition) @ pattern(self._memory.merging).T
+        return sparse.csr_array(onto).nnz < self.n_states * self.n_places
+
+    @cached_property
     def digest(self) -> bytes:
         """A fingerprint of every probability and of the place of every state."""
         whole = hashlib.sha256(b"memory " + super().digest)

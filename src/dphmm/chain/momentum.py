@@ -64,6 +64,11 @@ class MomentumModel(MemoryModel):
         self.patience = whole(patience, "patience", 1)
         contexts = TURNS + self.patience
         places = np.arange(whole(n_places, "n_places", 1))
+        if (states := np.shape(transition)) != (places.size * contexts,) * 2:
+            raise ArgumentError(
+                f"transition must have {contexts} states for each of {places.size} places, "
+                f"got shape {states}"
+            )
         super().__init__(
             transition,
             np.repeat(places, contexts),

@@ -27,6 +27,7 @@ __all__ = [
     "is_quiet",
     "json_option",
     "keyed",
+    "ledger_beside",
     "load_with",
     "print_json",
     "progress",
@@ -174,3 +175,9 @@ class _Lines:
             self._said = now
             of = f" of {self._total}" if self._total else ""
             click.echo(f"dphmm: {self._what}: {self._done}{of}", err=True)
+
+
+def ledger_beside(scenario_file: str) -> Path:
+    """The ledger of a scenario, unless another is named."""
+    path = Path(scenario_file)
+    return path.with_name(f"{path.stem}.ledger.jsonl")

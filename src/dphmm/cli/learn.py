@@ -47,7 +47,7 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
-from dphmm.tables.trips import read_trips
+from dphmm.tables.trips import read_trips, tracks_of
 
 __all__ = ["command"]
 
@@ -224,7 +224,8 @@ def command(
         if engine == "spark":
             learned = _on_spark(master, trips, states, clock, columns, options)
         else:
-            tracks = _tracks(trips, states, clock, columns)
+            rows = read_trips(trips, states, clock, columns=columns, together=TOGETHER)
+            tracks = tracks_of(progress(rows, what="reading"))
             lost = _lost(tracks, clock, levels or support, Path(trips).name)
             inside = partial(judging_scenario, states=states, file=scenario, clock=clock)
             if confidence == HELD_OUT:
@@ -275,20 +276,6 @@ def _report(
     else:
         say(f"zeros are facts: what is promised holds {CONDITION}")
     say(f"source: {learned.source}")
-
-
-def _tracks(
-    trips: str, states: States, clock: Clock, columns: dict[str, str]
-) -> list[tuple[list[int], list[int]]]:
-    """Everybody's slots, and where they were in them."""
-    tracks: dict[str, tuple[list[int], list[int]]] = {}
-    for row in progress(
-        read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
-    ):
-        slots, visited = tracks.setdefault(row.person, ([], []))
-        slots.append(row.slot)
-        visited.append(row.state)
-    return list(tracks.values())
 
 
 def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:

@@ -16,7 +16,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from dphmm import __version__
-from dphmm.errors import BudgetError, CollapsedAnswersWarning, DphmmError, ExposureError
+from dphmm.errors import (
+    BudgetError,
+    CollapsedAnswersWarning,
+    DphmmError,
+    ExposureError,
+    UnknownLawWarning,
+)
 
 __all__ = ["COMMANDS", "program"]
 
@@ -165,7 +171,8 @@ class Program(click.Group):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _say_warning
-                warnings.simplefilter("always", CollapsedAnswersWarning)
+                for kind in (CollapsedAnswersWarning, UnknownLawWarning):
+                    warnings.simplefilter("always", kind)
                 code = super().main(args, prog_name or "dphmm", *arguments, **options)
             sys.exit(code if isinstance(code, int) else 0)
         except _ReaderLeftError:

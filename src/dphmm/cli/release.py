@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +24,7 @@ from dphmm.cli.common import (
     estimate_option,
     json_option,
     keyed,
+    ledger_beside,
     load_with,
     print_json,
     progress,
@@ -137,7 +139,7 @@ def command(
     if trips != "-" and not Path(trips).exists():
         raise DataError(f"{trips}: file must be readable, got none of that name")
     name = "standard input" if trips == "-" else Path(trips).name
-    ledger_file = Path(ledger) if ledger else _ledger_beside(scenario_file)
+    ledger_file = Path(ledger) if ledger else ledger_beside(scenario_file)
     folder, named = Path(scenario_file).parent, scenario.settings
     files = [folder / name for name in (named.states, named.model, named.policy.edges) if name]
     if raw_times and scenario.terms.fills_gaps:
@@ -244,7 +246,7 @@ class _Releasing:
     ) -> Iterator[list[list[Any]]]:
         answers = self._released(rows, done)
         cells = answer_rows(self._scenario, answers, self._times(rows))
-        while some := [row for row, _ in zip(cells, range(TOGETHER), strict=False)]:
+        while some := list(islice(cells, TOGETHER)):
             yield some
 
     def _released(self, rows: list[Row], done: Callable[[int], object]) -> Answers:
@@ -258,7 +260,7 @@ class _Releasing:
         self.repeated += answered.repeated
         answers = published(self._book, ask, answered, since)
         if ask.fills_gaps:
-            for row in rows:
+            for row in sorted(rows, key=lambda row: row.order):
                 if row.slot >= self._since.get(row.person, row.slot):
                     self._since[row.person], self._last[row.person] = row.slot, row.state
         return answers
@@ -313,8 +315,3 @@ def _to_file(file: BinaryIO) -> Callable[[str], None]:
         file.write(text.encode())
 
     return write
-
-
-def _ledger_beside(scenario_file: str) -> Path:
-    path = Path(scenario_file)
-    return path.with_name(f"{path.stem}.ledger.jsonl")

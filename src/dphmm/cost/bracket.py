@@ -52,6 +52,11 @@ class Bracket:
         """Whether the ends meet, so that the value is known."""
         return self.lower == self.upper
 
+    @property
+    def found(self) -> Loss | Bracket:
+        """The value where it is known, else the bracket."""
+        return self.upper if self.is_tight else self
+
 
 def path_epsilon(history: History, path: ArrayLike, other: ArrayLike) -> Loss:
     """The loss between two given paths, exactly: the sum of what each release tells.
@@ -125,7 +130,8 @@ class _Climber:
         self.history = history
         self.states = [history.states(step) for step in range(len(history))]
         kinds = history.kinds()
-        moves = {kind: history.moves(step) for step, kind in enumerate(kinds) if step}
+        first = {kind: step for step, kind in reversed([*enumerate(kinds)][1:])}
+        moves = {kind: history.moves(step) for kind, step in first.items()}
         self.moves = [moves[kind] for kind in kinds[1:]]
         known: dict[tuple[int, bytes], FloatArray] = {}
         self.heights: list[list[FloatArray]] = []

@@ -102,6 +102,8 @@ class Unit:
     denominator: Fraction
     slack: int
     """How many units a counted loss may fall short of the true one; 0 means exact."""
+    most: int = FINITE
+    """No sum of counted losses passes this."""
 
     @classmethod
     def of(cls, answers: Iterable[tuple[Charge, IntArray]]) -> Unit:
@@ -117,7 +119,7 @@ class Unit:
                     denominator = lcm(denominator, charge.denominator)
             bound += known[key]
         if denominator * bound < FINITE:
-            return cls(Fraction(denominator), 0)
+            return cls(Fraction(denominator), 0, int(denominator * bound) + 1)
         return cls((FINITE - count) / bound, count)
 
     def loss(self, count: int) -> Loss:
@@ -132,15 +134,17 @@ class Unit:
 def pair_losses(charges: tuple[Charge, ...], states: IntArray, unit: Unit) -> IntArray:
     """The loss of every pair of states in units; infinity is the kernels' INFINITE."""
     infinite = kernels.pairs.INFINITE
-    total = np.zeros((len(states), len(states)), dtype=np.int64)
+    total: IntArray | None = None
     for charge in charges:
         if charge.gamma is None:
             loss = kernels.pairs.losses(*_counted(charge, states, unit))
         else:
             loss = _rounded_up(charge, states, unit)
-        endless = (total >= infinite) | (loss >= infinite)
-        total = np.where(endless, infinite, total + np.where(endless, 0, loss))
-    return total
+        if total is not None:
+            endless = (total >= infinite) | (loss >= infinite)
+            loss = np.where(endless, infinite, total + np.where(endless, 0, loss))
+        total = loss
+    return np.zeros((len(states), len(states)), dtype=np.int64) if total is None else total
 
 
 def _counted(charge: Charge, states: IntArray, unit: Unit) -> tuple[IntArray, IntArray]:

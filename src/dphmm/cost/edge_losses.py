@@ -121,8 +121,9 @@ class _Blocks:
             bins = max(2, int(room ** (1 / body.rank)))
             if bins >= largest_cell:
                 break
+        widths = np.append(np.diff(self.starts), np.inf)
         decay = np.exp(-self.epsilon * self.starts)
-        self.weights = (decay - np.append(decay[1:], 0.0)) / -expm1(-self.epsilon)
+        self.weights = decay * np.expm1(-self.epsilon * widths) / expm1(-self.epsilon)
         self.cones = []
         for number, cone in enumerate(cones):
             edges = _edges(cone.volume, bins, self.epsilon)
@@ -132,8 +133,10 @@ class _Blocks:
             self.cones.append((*cell, np.ascontiguousarray(generators.T)))
         cells = sum(float(masses.sum()) for masses, *_ in self.cones)
         total = cells * (1 / -expm1(-self.epsilon)) ** body.rank
-        # Sums of so many terms are rounded by less than this part.
-        rounding = 1 + 2.0**-51 * (largest_cell + 1000)
+        blocks = sum(np.count_nonzero(masses.any(axis=1)) for masses, *_ in self.cones)
+        terms = largest_cell + len(cones) + blocks * layers * len(self.starts) ** body.rank
+        # Sums of so many terms, none negative, are rounded by less than this part.
+        rounding = 1 + 2.0**-51 * (terms + 1000)
         for masses, *_ in self.cones:
             masses *= rounding / total
 
@@ -160,7 +163,9 @@ class _Blocks:
 
 
 def _edges(volume: int, bins: int, epsilon: float) -> IntArray:
-    """Where the blocks of a cell begin: all alike in the weight of their noise."""
+    """Where the blocks of a cell begin: all alike in the weight of their noise, or a point each."""
+    if bins >= volume:
+        return np.arange(volume + 1)
     shares = np.linspace(0, 1, bins + 1)
     places = -np.log1p(shares * expm1(-epsilon)) / epsilon
     return np.unique(np.append(np.floor(places[:-1] * volume), volume).astype(np.int64))
@@ -190,9 +195,10 @@ def _gathered(heights: FloatArray) -> tuple[FloatArray, float]:
 
 def _curve(table: FloatArray, entries: FloatArray) -> FloatArray:
     """The divergence at every entry of a table of losses."""
-    above = np.append(np.cumsum(table[:0:-1])[::-1], 0.0)
-    other = np.append(np.cumsum((table * np.exp(-entries))[:0:-1])[::-1], 0.0)
-    return np.clip(above - np.exp(entries) * other, 0, None)
+    # No term is negative, so the sums lose no digits.
+    above = np.minimum(entries[:, None] - entries, 0.0)
+    told: FloatArray = -np.expm1(above) @ table
+    return told
 
 
 def _convex(curve: FloatArray, odds: FloatArray) -> FloatArray:

@@ -231,12 +231,14 @@ class History:
     @cached_property
     def has_dead_ends(self) -> bool:
         """Whether some possible state has no move into the next step's possible states."""
-        following = zip(self.models[1:], self.possible, self.possible[1:], strict=False)
-        return any(
-            not model.landing[after].any()
-            and not np.diff(model.transition[mask][:, after].indptr).all()
-            for model, mask, after in following
-        )
+        first = {kind: step for step, kind in reversed([*enumerate(self.kinds())][1:])}
+        return any(self._cuts_off(step) for step in first.values())
+
+    def _cuts_off(self, step: int) -> bool:
+        model, before, here = self.models[step], self.possible[step - 1], self.possible[step]
+        if model.landing[here].any():
+            return False
+        return not np.diff(model.transition[before][:, here].indptr).all()
 
     def kinds(self) -> list[int]:
         """A number for each step, the same for steps with the same moves, masks and charges."""

@@ -37,6 +37,9 @@ ROUNDING = 4e-15
 TRIMMED = 1e-25
 """Ends of a law that weigh less are cut off, pessimistically."""
 
+SUMMING = 1e-12
+"""More than the part by which a sum over a law, and what it is made of, is rounded."""
+
 UNIT = 2.0**-52
 
 
@@ -90,7 +93,9 @@ class PrivacyLoss:
         masses = np.clip(np.diff(slopes), 0, None) * odds
         law = cls(price, step, -HALF, masses)
         missing = max(c - law.delta(a) for a, c in zip(entries, curve, strict=True))
-        return cls(price, step, -HALF, masses, max(missing, 0.0) + ROUNDING)
+        beyond = max(missing, 0.0) + ROUNDING * (1 + float(price))
+        # The part by which `delta` rounds up was not missed, so the masses are to have it.
+        return cls(price, step, -HALF, masses, beyond, SUMMING)
 
     def __repr__(self) -> str:
         return f"PrivacyLoss(epsilon at most {as_text(self.total)})"
@@ -133,7 +138,7 @@ class PrivacyLoss:
         epsilon = float(exact(epsilon, "epsilon"))
         above = self._losses > epsilon
         rest = -np.expm1(epsilon - self._losses[above])
-        told = float(self.masses[above] @ rest) * (1 + self.rounding) * (1 + 1e-12)
+        told = float(self.masses[above] @ rest) * (1 + self.rounding) * (1 + SUMMING)
         return min(1.0, told + self.beyond)
 
     def epsilon(self, delta: Exact) -> Loss:
@@ -160,8 +165,9 @@ class PrivacyLoss:
 
     @cached_property
     def _losses(self) -> FloatArray:
+        """The losses on the grid, the last bit rounded up."""
         numbers = np.arange(self.first, self.first + len(self.masses), dtype=np.float64)
-        return numbers * self.step
+        return np.nextafter(numbers * self.step, inf)
 
     def _trimmed(self) -> PrivacyLoss:
         """The law without its ends: the low one counts as more, the high one as everything."""
@@ -178,16 +184,16 @@ class PrivacyLoss:
         """The law on a wider grid: each mass goes to the two losses around it, as it weighs."""
         if step == self.step:
             return self
-        places = self._losses / step
+        places = np.nextafter(self._losses / step, inf)
         below = np.floor(places).astype(np.int64)
         up = self.masses * np.expm1((below - places) * step) / np.expm1(-step)
         up = np.clip(up, 0, self.masses)
         masses = np.zeros(int(below[-1] - below[0]) + 2)
         np.add.at(masses, below - below[0], self.masses - up)
         np.add.at(masses, below - below[0] + 1, up)
-        # Where a mass lands is rounded by parts of 1e-13 of it; the factor covers that.
+        # Where a loss lies is rounded up; how a mass is parted, by parts that the factor covers.
         return PrivacyLoss(
-            self.total, step, int(below[0]), masses, self.beyond, self.rounding + 1e-12
+            self.total, step, int(below[0]), masses, self.beyond, self.rounding + SUMMING
         )
 
 
@@ -207,7 +213,7 @@ def privacy_loss(mechanism: Mechanism, policy: PolicyGraph) -> PrivacyLoss:
     >>> policy = PolicyGraph.within_distance(query, 3)
     >>> loss = privacy_loss(Mechanism(query, sensitivity_hull(query, policy), "0.1"), policy)
     >>> round((loss * 288).epsilon(1e-6), 2)
-    6.78
+    6.76
     """
     expect(mechanism, Mechanism, "mechanism")
     check_policy(policy, mechanism.query)

@@ -18,14 +18,14 @@ from dphmm.cost.charges import Loss
 from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
 from dphmm.cost.limit import Limit
+from dphmm.cost.pair_tables import PairTables
 from dphmm.cost.sequences import (
-    event_epsilon,
     is_within_reach,
     paper_sequence_epsilon,
     sequence_epsilon,
-    window_epsilon,
     worst_losses,
 )
+from dphmm.cost.windows import window_bracket
 from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
@@ -40,6 +40,9 @@ __all__ = [
     "privacy_statement",
     "realised_odds",
 ]
+
+WINDOW_WORK, SEQUENCE_WORK = 2**34, 2**31
+"""Entries of tables that a statement looks at: some ten seconds, and one, for large models."""
 
 
 def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
@@ -77,10 +80,10 @@ def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
 class PathCosts:
     """What a history costs between two paths."""
 
-    event: Loss | None
+    event: Loss | Bracket | None
     """Between two paths that differ at one time; None if there were too many states."""
-    window: Loss | None
-    """Between two paths that differ within the statement's `width` steps."""
+    window: Loss | Bracket | None
+    """Between two paths that differ within the statement's `width` steps, or a bracket."""
     sequence: Loss | Bracket
     """Between any two paths, tight, or a bracket around it."""
 
@@ -89,20 +92,28 @@ class PathCosts:
         """The costs of a history."""
         if not is_within_reach(history):
             return cls(None, None, sequence_bracket(history))
-        return cls(
-            event_epsilon(history), window_epsilon(history, width), sequence_epsilon(history)
-        )
+        event, window = (window_bracket(history, w, WINDOW_WORK).found for w in (1, width))
+        return cls(event, window, _sequence(history))
+
+
+def _sequence(history: History) -> Loss | Bracket:
+    """The cost of a whole path: by tables, or within a bracket where they would take long."""
+    if history.is_free or PairTables(history).work(len(history)) <= SEQUENCE_WORK:
+        return sequence_epsilon(history)
+    return sequence_bracket(history).found
 
 
 def plain_costs(
     costs: PathCosts | PrivacyStatement, condition: str | None
 ) -> dict[str, str | None]:
     """The costs between two paths as texts for programs, and for whom they hold."""
-    sequence = costs.sequence
-    upper = sequence.upper if isinstance(sequence, Bracket) else sequence
-    values = {"event": costs.event, "window": costs.window, "sequence": upper}
-    texts = {name: None if cost is None else str(cost) for name, cost in values.items()}
+    values = {"event": costs.event, "window": costs.window, "sequence": costs.sequence}
+    texts = {name: None if cost is None else str(_upper(cost)) for name, cost in values.items()}
     return {"condition": condition, **texts}
+
+
+def _upper(cost: Loss | Bracket) -> Loss:
+    return cost.upper if isinstance(cost, Bracket) else cost
 
 
 @dataclass(frozen=True)
@@ -117,10 +128,10 @@ class PrivacyStatement:
     """The sum of all epsilons."""
     worst_pair: Loss
     """The largest loss of one time step between any two possible states."""
-    event: Loss | None
+    event: Loss | Bracket | None
     """Between two paths that differ at one time; None if there were too many states."""
-    window: Loss | None
-    """Between two paths that differ within `width` steps."""
+    window: Loss | Bracket | None
+    """Between two paths that differ within `width` steps, or a bracket around it."""
     width: int
     """The steps that `window` is about."""
     sequence: Loss | Bracket
@@ -164,9 +175,9 @@ class PrivacyStatement:
         else:
             lines += [
                 f"Where you were at one moment, all else being the same: "
-                f"{show_factor(self.event)}{only}.",
+                f"{_within(self.event)}{only}.",
                 f"Where you were during {_count(self.width, 'step')}, all else being the same: "
-                f"{show_factor(self.window)}{only}.",
+                f"{_within(self.window)}{only}.",
             ]
         bound = f"; the paper's bound is epsilon {show_number(self.paper_sequence)}"
         lines.append(
@@ -232,8 +243,8 @@ class PrivacyStatement:
         values = []
         if own.event is not None and own.window is not None:
             values = [
-                f"one moment {show_factor(own.event)}",
-                f"{_count(self.width, 'step')} {show_factor(own.window)}",
+                f"one moment {_within(own.event)}",
+                f"{_count(self.width, 'step')} {_within(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
         whoever = "For" if self.stated_zeros else "These hold whatever you did; for"
@@ -321,8 +332,14 @@ def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
             f"the worst case lies between epsilon {float(low):.4g} "
             f"({sequence.lower_from}) and {show_number(high)} ({sequence.upper_from})"
         )
-    value = sequence.upper if isinstance(sequence, Bracket) else sequence
-    return f"{show_factor(value)}{bound}"
+    return f"{show_factor(_upper(sequence))}{bound}"
+
+
+def _within(cost: Loss | Bracket) -> str:
+    """The factor of paths that differ for a while, and where it comes from if it is a bound."""
+    if isinstance(cost, Bracket):
+        return f"{show_factor(cost.upper)}, counted {cost.upper_from}"
+    return show_factor(cost)
 
 
 def _count(number: int, noun: str) -> str:

@@ -132,7 +132,8 @@ def tabulate(
                 if grain > 1e6 * SLACK * (1 + here) and extra == 0:
                     most -= grain / 2
                 told = max(np.ceil(most - gamma), 0.0) - max(np.ceil(least - gamma), 0.0)
-                table[half + half * int(min(told, 1.0))] += masses[block, part] * weight
+                told = min(max(told, -1.0), 1.0)
+                table[half + half * int(told)] += masses[block, part] * weight
 
 
 @njit(cache=True)

@@ -1,6 +1,7 @@
 """Best losses over pairs of states, and best paths, one step of a chain at a time.
 
-Losses are 64-bit integers in a unit that the caller chose so that no sum passes 2**61.
+Losses are integers in a unit that the caller chose so that no sum passes 2**61, or 2**29 where
+tables are of 32 bits, which are twice as fast.
 Predecessors come as in a sparse matrix: those of state j are indices[indptr[j]:indptr[j+1]],
 and every state besides where `anywhere` marks j.
 """
@@ -12,25 +13,28 @@ from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
 
-UNREACHABLE = -(2**62)
+UNREACHABLE = -1
 INFINITE = 2**62
+
+SQUARE = 32
+"""The side of the squares in which a table is transposed."""
 
 
 @njit(cache=True)
 def losses(heights: IntArray, cosets: IntArray) -> IntArray:
     """max_h |heights[j, h] - heights[k, h]| for every pair; infinite across cosets."""
     n, facets = heights.shape
+    columns = np.ascontiguousarray(heights.T)
     out = np.zeros((n, n), dtype=np.int64)
     for j in range(n):
-        for k in range(j):
-            loss = np.int64(0)
+        row = out[j]
+        for h in range(facets):
+            here, column = heights[j, h], columns[h]
+            for k in range(n):
+                row[k] = max(row[k], abs(here - column[k]))
+        for k in range(n):
             if cosets[j] != cosets[k]:
-                loss = np.int64(INFINITE)
-            else:
-                for h in range(facets):
-                    loss = max(loss, abs(heights[j, h] - heights[k, h]))
-            out[j, k] = loss
-            out[k, j] = loss
+                row[k] = INFINITE
     return out
 
 
@@ -58,47 +62,99 @@ def layers(heights: IntArray, offsets: IntArray, cosets: IntArray) -> IntArray:
 def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> IntArray:
     """Row j is the entrywise maximum of the rows of j's predecessors."""
     n, width = len(indptr) - 1, values.shape[1]
-    out = np.full((n, width), UNREACHABLE, dtype=np.int64)
-    best = np.full(width, UNREACHABLE, dtype=np.int64)
+    out = np.full((n, width), UNREACHABLE, dtype=values.dtype)
+    best = np.full(width, UNREACHABLE, dtype=values.dtype)
     if anywhere.any():
         for i in range(len(values)):
             for k in range(width):
                 best[k] = max(best[k], values[i, k])
     for j in range(n):
+        here = out[j]
         if anywhere[j]:
-            out[j] = best
+            for k in range(width):
+                here[k] = best[k]
             continue
         for p in range(indptr[j], indptr[j + 1]):
-            i = indices[p]
+            row = values[indices[p]]
             for k in range(width):
-                out[j, k] = max(out[j, k], values[i, k])
+                here[k] = max(here[k], row[k])
     return out
 
 
 @njit(cache=True)
-def add_losses(values: IntArray, losses: IntArray) -> bool:
+def split(
+    values: IntArray, together: Mask, indptr: IntArray, indices: IntArray, anywhere: Mask
+) -> None:
+    """Mark the pairs of states that some state of `together` leads to, both of them."""
+    n, before = len(indptr) - 1, len(together)
+    if not together.any():
+        return
+    counts = np.zeros(before + 1, dtype=np.int64)
+    for p in range(len(indices)):
+        counts[indices[p] + 1] += 1
+    starts = np.cumsum(counts)
+    after, filled = np.empty(len(indices), dtype=np.int64), starts.copy()
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            after[filled[indices[p]]] = j
+            filled[indices[p]] += 1
+    for i in range(before):
+        if together[i]:
+            for p in range(starts[i], starts[i + 1]):
+                for q in range(starts[i], starts[i + 1]):
+                    values[after[p], after[q]] = 0
+    reached = np.zeros(n, dtype=np.bool_)
+    for j in range(n):
+        reached[j] = anywhere[j]
+        for p in range(indptr[j], indptr[j + 1]):
+            reached[j] |= together[indices[p]]
+    for j in range(n):
+        if anywhere[j]:
+            for k in range(n):
+                if reached[k]:
+                    values[j, k] = 0
+                    values[k, j] = 0
+
+
+@njit(cache=True)
+def transposed(values: IntArray) -> IntArray:
+    """The rows as columns, moved in squares that fit into fast memory."""
+    rows, columns = values.shape
+    out = np.empty((columns, rows), dtype=values.dtype)
+    for a in range(0, rows, SQUARE):
+        for b in range(0, columns, SQUARE):
+            for k in range(b, min(columns, b + SQUARE)):
+                for j in range(a, min(rows, a + SQUARE)):
+                    out[k, j] = values[j, k]
+    return out
+
+
+@njit(cache=True)
+def add_losses(values: IntArray, losses: IntArray, infinite: int) -> bool:
     """Add the losses to the reachable pairs in place; whether one of them was infinite."""
     n, width = values.shape
-    infinite = False
+    found = False
     for j in range(n):
         for k in range(width):
             if values[j, k] >= 0:
-                infinite |= losses[j, k] >= INFINITE
-                values[j, k] += min(losses[j, k], np.int64(INFINITE - 1) - values[j, k])
-    return infinite
+                found |= losses[j, k] >= infinite
+                values[j, k] += losses[j, k]
+    return found
 
 
 @njit(cache=True)
 def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> int:
     """The largest value of a pair whose two states share a successor; negative if none do."""
-    best = np.int64(UNREACHABLE)
+    best = UNREACHABLE
     if anywhere.any():
         return int(values.max())
-    rows = best_rows(values, indptr, indices, anywhere)
     for j in range(len(indptr) - 1):
         for p in range(indptr[j], indptr[j + 1]):
-            best = max(best, rows[j, indices[p]])
-    return int(best)
+            row = values[indices[p]]
+            for q in range(indptr[j], p):
+                best = max(best, int(row[indices[q]]))
+            best = max(best, int(row[indices[p]]))
+    return best
 
 
 @njit(cache=True)

@@ -99,6 +99,8 @@ class Answers:
 
         self._spacings: dict[int, Fraction] = {}
         """Of old answers that were given when the lattice had another spacing."""
+        self.earlier: set[int] = set()
+        """Rows with old answers that another law shaped."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -149,6 +151,8 @@ class Answers:
             self.epsilons[row] = other.epsilons[source]
             self.constrained[row] = other.constrained[source]
             self.statements[row] = other.statements[source]
+            if source in other.earlier:
+                self.earlier.add(row)
 
     def in_units(self) -> FloatArray:
         """The answers in the units of the query, each as it was when it was given.
@@ -165,6 +169,8 @@ class Answers:
         """Write what a book holds into a row."""
         if record.spacing != self.query.step:
             self._spacings[row] = record.spacing
+        if record.law != self.law.hex():
+            self.earlier.add(row)
         self.private = self.private and record.private
         if record.silent:
             self.pass_over(np.array([row]), np.array(record.estimate))

@@ -63,6 +63,7 @@ class Estimates:
         lag: int,
         estimate: Estimate = "mean",
     ) -> None:
+        expect(model, Chain, "model")
         expect(plan, Plan, "plan")
         self.estimate = check_estimate(estimate)
         self._late = FixedLag(model, lag=lag, start=start, time=time)

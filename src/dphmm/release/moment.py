@@ -68,11 +68,16 @@ def law_of(
     answer, because a moment does not contain it. Names, labels, limits and units are not in it;
     `clock` is how the scenario cuts time into steps.
     """
+    when = () if schedule is None or not schedule.law else (schedule.law.encode(),)
+    parts = (LAW, model.digest, plan.digest, *start_parts(start), clock.encode())
+    return hashlib.sha256(encoded((*parts, *when))).digest()
+
+
+def start_parts(start: Belief) -> tuple[bytes, bytes]:
+    """What of a start is in the law."""
     # Rounded, because the last bits of a solver's floats may differ between machines.
     known = np.rint(start.probabilities * 1e9).astype("<i8").tobytes()
-    when = () if schedule is None or not schedule.law else (schedule.law.encode(),)
-    parts = (LAW, model.digest, plan.digest, start.possible.tobytes(), known, clock.encode())
-    return hashlib.sha256(encoded((*parts, *when))).digest()
+    return start.possible.tobytes(), known
 
 
 def laws_of(

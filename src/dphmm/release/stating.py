@@ -26,14 +26,15 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
     history = history_of(said, model, start, time)
     steps = range(len(history))
     heard = stream.observations()
-    unseen = model.smooth([None] * len(history), start=start, time=time)
+    # Without answers nothing that comes later changes what is believed.
+    unseen = model.filter([None] * len(history), start=start, time=time)
     seen = model.smooth(heard, start=start, time=time)[: len(history)]
-    prior, posterior = ([one.probabilities for one in beliefs] for beliefs in (unseen, seen))
+    before, after = ([one.probabilities for one in beliefs] for beliefs in (unseen, seen))
     statement = privacy_statement(
         history,
         width=width,
-        prior=prior,
-        posterior=posterior,
+        prior=before,
+        posterior=after,
         adaptive=True if stream.plan.delta else None,
         before=stream.standing.spent - sum((one.epsilon for one in said), start=Fraction(0)),
         limit=stream.ledger.limit,
@@ -41,8 +42,8 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
     around = stream._around
     hours = None if around.hour_of is None else [around.hour_of(time + t + 1) for t in steps]
     near = whereabouts(
-        posterior,
-        prior,
+        after,
+        before,
         around.places,
         hours=hours,
         heard=heard,

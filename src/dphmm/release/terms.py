@@ -14,6 +14,7 @@ from dphmm.cost.limit import Limit
 from dphmm.noise.randomness import Randomness
 from dphmm.policy.plan import Plan
 from dphmm.release.batch import Batch
+from dphmm.release.law_parts import law_by_parts
 from dphmm.release.moment import Line, law_of
 from dphmm.release.said import Record
 from dphmm.release.schedule import Schedule
@@ -62,6 +63,11 @@ class Terms:
     def law(self) -> bytes:
         """The fingerprint of everything that shapes answers, epsilon apart."""
         return law_of(self.model, self.plan, self.start, self.clock, self.schedule)
+
+    @cached_property
+    def law_parts(self) -> str:
+        """The same part by part, for tables of answers."""
+        return law_by_parts(self.model, self.plan, self.start, self.clock, self.schedule)
 
     @property
     def fills_gaps(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dphmm.report.facts import LAG, TrackFacts
-from dphmm.report.page import scenario_page
+from dphmm.report.page import drawn_besides, scenario_page
 from dphmm.report.private import PrivateErrors, Truth, private_errors, read_truth
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "PrivateErrors",
     "TrackFacts",
     "Truth",
+    "drawn_besides",
     "private_errors",
     "read_truth",
     "scenario_page",

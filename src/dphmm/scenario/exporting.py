@@ -48,12 +48,12 @@ def release_features(
     name, kind = Path(path).name, "estimate" if estimates else "answer"
     latitude, longitude = (f"{'estimate_' * estimates}{name}" for name in scenario.columns)
     columns = ("person", "time", "epsilon", latitude, longitude)
-    for line, record in released_rows(path, columns, watch):
+    for line, record in released_rows(path, scenario, columns, watch):
         try:
             place = [float(record[longitude]), float(record[latitude])]
         except (TypeError, ValueError):
             raise DataError(f"{name}:{line}: {latitude} and {longitude} must be numbers") from None
-        facts = {column: record[column] for column in columns[:3]}
+        facts = {column: record[column] for column in (*columns[:3], "law") if column in record}
         yield feature("Point", place, {**facts, "kind": kind})
 
 

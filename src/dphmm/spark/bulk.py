@@ -73,7 +73,7 @@ def release(
     count = partitions or 4 * spark.sparkContext.defaultParallelism
     first = functions.col("slot").asc_nulls_first()
     ordered = rows.repartition(count, "person").sortWithinPartitions(
-        "person", first, "time", "state"
+        "person", first, "moment", "state"
     )
     output = ordered.mapInArrow(
         partial(release_partition, setup=setup), types.from_arrow_schema(tables.varying)
@@ -108,7 +108,9 @@ def _summarize(spark: SparkSession, scenario: Scenario, out: str) -> Summary:
 
 def releases(spark: SparkSession, scenario: Scenario, out: str) -> DataFrame:
     """The answers of a run, with the columns of `dphmm release`."""
-    return _table(spark, scenario, out, ANSWERS).select(*Tables(scenario).releases)
+    *columns, law = Tables(scenario).releases
+    said = _table(spark, scenario, out, ANSWERS)
+    return said.select(*columns, said["law_parts"].alias(law))
 
 
 def ledger(spark: SparkSession, scenario: Scenario, out: str) -> DataFrame:

@@ -117,7 +117,7 @@ def _summed(
     functions = require("pyspark.sql.functions", "spark")
     check_encrypted(table.sparkSession)
     rows = locate_rows(table, states, clock, columns=columns, name=name)
-    ordered = rows.repartition("person").sortWithinPartitions("person", "slot", "time", "state")
+    ordered = rows.repartition("person").sortWithinPartitions("person", "slot", "moment", "state")
     parts = ordered.mapInArrow(count, COUNTS)
     sums = parts.groupBy("turn", "source", "target").agg(functions.sum("moves").alias("moves"))
     with plain_faults():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._types import IntArray, Mask, ObjectArray
+from dphmm.cost.limit import begin_of
 from dphmm.errors import DataError, require
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
@@ -89,7 +90,9 @@ class FolderBook:
             latest=standing.time,
             answered=(standing.time,) if standing.time > standing.began else (),
             spent=standing.spent,
-            recent=lambda clock, since: ((slot, slot, price) for slot, price in standing.recent),
+            recent=lambda clock, since: (
+                (*begin_of(slot, standing.clock, clock), price) for slot, price in standing.recent
+            ),
             known=True,
         )
 
@@ -140,7 +143,8 @@ class Tables:
         )
         self.state = ("client", "key", "person", "spent", "late", "repeated", "standing")
         kinds = {"table": text, "person": text, "time": text, "slot": whole}
-        kinds |= dict.fromkeys(self.releases[2:-1], real)
+        self._numbers = self.releases[2:-2]
+        kinds |= dict.fromkeys(self._numbers, real)
         # Exact numbers have no largest size, so they are texts.
         kinds |= dict.fromkeys(("epsilon", "constrained", "lattice", "key", "spent"), text)
         kinds |= {"late": whole, "repeated": whole, "standing": pa.binary()}
@@ -150,6 +154,7 @@ class Tables:
             "client": client,
             "query": scenario.query.name,
             "law": scenario.law,
+            "law_parts": scenario.terms.law_parts,
         }
         self.schema = pa.schema([*self.varying, *((name, text) for name in self.constants)])
         said = {"table", *self.releases, *self.ledger}
@@ -171,7 +176,7 @@ class Tables:
             # Where nothing was said there is no number.
             **{
                 name: pa.array(column, from_pandas=True)
-                for name, column in zip(self.releases[2:-1], coordinates, strict=True)
+                for name, column in zip(self._numbers, coordinates, strict=True)
             },
             "epsilon": _texts(prices, as_text),
             "constrained": _texts(answers.constrained, str),
