@@ -19,7 +19,7 @@ from dphmm.scenario import Scenario
 from dphmm.tables.clock import Clock
 from dphmm.tables.keys import read_key
 from dphmm.tables.states import States
-from dphmm.tables.trips import Row, read_trips
+from dphmm.tables.trips import read_trips, tracks_of
 
 __all__ = [
     "check_apart",
@@ -123,13 +123,8 @@ def read_tracks(
     trips: str, states: States, clock: Clock, columns: dict[str, str]
 ) -> list[tuple[list[int], list[int]]]:
     """Everybody's slots, and where they were in them."""
-    tracks: dict[str, list[Row]] = {}
-    for row in progress(
-        read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
-    ):
-        tracks.setdefault(row.person, []).append(row)
-    ordered = (sorted(rows, key=lambda row: row.order) for rows in tracks.values())
-    return [([row.slot for row in rows], [row.state for row in rows]) for rows in ordered]
+    rows = read_trips(trips, states, clock, columns=columns, together=TOGETHER)
+    return tracks_of(progress(rows, what="reading"))
 
 
 PLAIN_COLUMNS = ("person", "time", "state", "x", "y", "latitude", "longitude")

@@ -38,7 +38,7 @@ CHAINS = ("first", "second", "momentum")
 PAIR_TRUST = 10.0
 """Moves from each pair of places that go as anybody does from the second of them."""
 
-CONFIDENCE = {"first": 0.1, "momentum": 0.03}
+CONFIDENCE = {"first": 0.07, "momentum": 0.3}
 """With these, regions hold about as many people who were not learned from as they say, in GeoLife,
 Gowalla and a made-up city (docs/learning.md). Public constants, so they cost nothing."""
 

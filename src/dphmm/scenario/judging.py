@@ -25,7 +25,7 @@ from dphmm.release.stream import Stream
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.counting import runs_of
 from dphmm.scenario.scenario import Scenario
-from dphmm.tables.trips import read_trips
+from dphmm.tables.trips import read_trips, tracks_of
 from dphmm.tables.units import measure
 
 __all__ = [
@@ -164,13 +164,9 @@ class _Read(NamedTuple):
 
 def evaluate_trips(scenario: Scenario, trips: Any, columns: Any = None) -> Judgement:
     """See `Scenario.evaluate`."""
-    tracks: dict[str, tuple[list[int], list[int]]] = {}
     clock = scenario.settings.clock
-    for row in read_trips(trips, scenario.states, clock, columns=columns, together=TOGETHER):
-        slots, visited = tracks.setdefault(row.person, ([], []))
-        slots.append(row.slot)
-        visited.append(row.state)
-    return judge([(scenario, list(tracks.values()))])
+    rows = read_trips(trips, scenario.states, clock, columns=columns, together=TOGETHER)
+    return judge([(scenario, tracks_of(rows))])
 
 
 def cross_validate(learn: Callable[[People], Scenario], people: People) -> Judgement:

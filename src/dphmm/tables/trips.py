@@ -21,7 +21,7 @@ from dphmm.tables.columns import match_columns
 from dphmm.tables.frames import as_polars, is_table, not_trips
 from dphmm.tables.states import States
 
-__all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips"]
+__all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips", "tracks_of"]
 
 Record: TypeAlias = tuple[int, Mapping[str, Any]]
 
@@ -99,6 +99,15 @@ def read_trips(
     yield from _located(waiting, places, states)
     if not count:
         raise DataError(f"{name}: file must hold at least one row, got none")
+
+
+def tracks_of(rows: Iterable[Row]) -> list[tuple[list[int], list[int]]]:
+    """For each person the slots in order, and where they were in them."""
+    tracks: dict[str, list[Row]] = {}
+    for row in rows:
+        tracks.setdefault(row.person, []).append(row)
+    ordered = (sorted(some, key=lambda row: row.order) for some in tracks.values())
+    return [([row.slot for row in some], [row.state for row in some]) for some in ordered]
 
 
 def _located(
