@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -14,6 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphmm import Limit
+from dphmm.books.changing import open_book
 from dphmm.cost import privacy_statement
 from dphmm.cost.history import History
 from dphmm.cost.words import CONDITION
@@ -65,12 +69,14 @@ def released(folder: Path, *rows: tuple[str, object, int], **changes: object) ->
     return toml, out
 
 
-def said(scenario: Scenario, person: str, states: list[int], seed: int = 1) -> TrackFacts:
+def said(
+    scenario: Scenario, person: str, states: list[int], seed: int = 1, epsilon: int | None = None
+) -> TrackFacts:
     """A track of answers as if read from a file, with an experiment's noise."""
     stream = scenario.stream(person, randomness=SeededRandomness(np.random.default_rng(seed)))
     track = Track(person, stream)
     for time, state in enumerate(states, start=1):
-        track.releases.append(stream.release(state))
+        track.releases.append(stream.release(state, epsilon))
         assert stream._step is not None
         track.times.append(str(time))
         track.slots.append(time)
@@ -119,11 +125,10 @@ def test_the_promise_is_stated_in_numbers(tmp_path: Path) -> None:
     )
 
 
-def test_the_public_page_follows_from_scenario_and_releases_alone(tmp_path: Path) -> None:
+def test_the_public_page_follows_from_what_was_published_alone(tmp_path: Path) -> None:
     toml, out = released(tmp_path)
     run("report", toml, out, "-o", tmp_path / "before.html")
     (tmp_path / "trips.csv").unlink()
-    (tmp_path / "paper.ledger.jsonl").unlink()
     run("report", toml, out, "-o", tmp_path / "after.html")
     assert (tmp_path / "before.html").read_bytes() == (tmp_path / "after.html").read_bytes()
 
@@ -383,3 +388,45 @@ def test_a_page_needs_somebody() -> None:
         scenario_page(scenario, [])
     with pytest.raises(ArgumentError, match="one of the 1 released people"):
         scenario_page(scenario, [said(scenario, "ann", [2])], person="eve")
+
+
+def test_a_report_on_a_second_day_counts_the_first(tmp_path: Path) -> None:
+    toml = written(tmp_path, limit=Limit(9))
+    days = []
+    for day, steps in enumerate(((1, 2, 3), (4, 5))):
+        days.append(tmp_path / f"day{day}.csv")
+        (tmp_path / "trips.csv").write_text(trips(*(("ann", time, 2) for time in steps)))
+        assert run("release", toml, tmp_path / "trips.csv", "-o", days[-1]).exit_code == 0
+    scenario, page = Scenario.load(toml), tmp_path / "report.html"
+    book = toml.with_name(f"{toml.stem}.ledger.jsonl")
+    asked = run("report", toml, days[1], "-o", page, "--json")
+    assert asked.exit_code == 0, asked.output
+    assert json.loads(asked.stdout)["spent"] == {"ann": "5"}
+    assert "5 releases, epsilon 5 in all" in json.loads(asked.stdout)["statement"]
+    assert "<td>4</td>" in page.read_text()  # left of 9
+    with closing(open_book(str(book))) as held:
+        (track,) = read_releases(days[1], scenario, book=held)
+    assert [release.time for release in track.releases] == [4, 5]
+    estimates = [
+        [float(row["estimate_x"]), float(row["estimate_y"])]
+        for row in csv.DictReader(days[1].read_text().splitlines())
+    ]
+    np.testing.assert_array_equal(TrackFacts(track).estimates.round(3), estimates)
+    # Without the ledger the page says that it is not everything, and what is left is not said.
+    book.rename(tmp_path / "elsewhere")
+    alone = run("report", toml, days[1], "-o", page, "--json")
+    assert json.loads(alone.stdout)["spent"] == {"ann": "2"}
+    assert "Whatever else was said about them" in page.read_text()
+    assert "ε left" not in page.read_text()
+    other = tmp_path / "other.ledger.jsonl"
+    again = run("release", toml, tmp_path / "trips.csv", "-o", days[0], "--ledger", other)
+    assert again.exit_code == 0, again.output
+    refused = run("report", toml, days[1], "-o", page, "--ledger", other)
+    assert is_one_line(refused.stderr)
+    assert "row must be in the book" in refused.stderr
+
+
+def test_the_price_of_one_answer_is_the_largest_of_anybody() -> None:
+    scenario = paper_scenario()
+    people = [said(scenario, "ann", [2]), said(scenario, "bob", [2], epsilon=3)]
+    assert "become at most 20.1 to 1 (epsilon 3)" in scenario_page(scenario, people)

@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Integral
 
 from dphmm.cost.budget import Span
-from dphmm.cost.limit import spread
+from dphmm.cost.limit import begin_of, slot_from
 from dphmm.cost.totals import Totals
 from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
@@ -99,11 +99,11 @@ class MemoryBook:
         found = []
         with self._guard:
             for line, own in self._clocks.get(person, {}).items():
-                earliest, _ = spread(since, clock, own)
+                earliest = slot_from(since, own, clock)
                 for time, record in reversed(self._records.get(line, {}).items()):
                     if time < earliest:
                         break
-                    found.append((*spread(time, own, clock), record.epsilon))
+                    found.append((*begin_of(time, own, clock), record.epsilon))
         return found
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import inf
 
 from dphmm.books.database import Database, Row, Transaction
+from dphmm.cost.ledger import Entry
 from dphmm.cost.limit import Limit
 from dphmm.cost.totals import Totals
 from dphmm.errors import DataError, StoreError, expect
@@ -21,8 +22,8 @@ from dphmm.release.standing import Standing
 __all__ = [
     "AnsweredTimes",
     "Person",
-    "as_cost",
     "find_answers",
+    "find_entries",
     "find_key_in_use",
     "find_person",
     "find_prices",
@@ -154,7 +155,7 @@ def _record(line: Line, row: Row) -> Record:
         time=time,
         law=law,
         epsilon=Fraction(epsilon),
-        constrained=as_cost(constrained),
+        constrained=_cost(constrained),
         lattice=tuple(json.loads(lattice)),
         estimate=tuple(json.loads(estimate)),
         statement=statement,
@@ -163,7 +164,7 @@ def _record(line: Line, row: Row) -> Record:
     )
 
 
-def as_cost(text: str) -> Fraction | float:
+def _cost(text: str) -> Fraction | float:
     """A price that may be infinite."""
     return inf if text == "inf" else Fraction(text)
 
@@ -172,6 +173,16 @@ def find_queries(transaction: Transaction, person: Person) -> list[str]:
     """The questions about a person that stand somewhere."""
     rows = transaction.rows("SELECT query FROM standings WHERE person = ?", (person.number,))
     return [row[0] for row in rows]
+
+
+def find_entries(transaction: Transaction, person: int) -> list[Entry]:
+    """What was said about a person, to every question, and what it cost."""
+    rows = transaction.rows(
+        "SELECT time, query, epsilon, constrained FROM answers "
+        "WHERE person = ? AND lattice <> '[]' ORDER BY number",
+        (person,),
+    )
+    return [Entry(time, query, Fraction(e), _cost(cost)) for time, query, e, cost in rows]
 
 
 def find_prices(

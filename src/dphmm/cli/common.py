@@ -19,7 +19,7 @@ from dphmm.scenario import Scenario
 from dphmm.tables.clock import Clock
 from dphmm.tables.keys import read_key
 from dphmm.tables.states import States
-from dphmm.tables.trips import read_trips
+from dphmm.tables.trips import Row, read_trips
 
 __all__ = [
     "check_apart",
@@ -30,6 +30,7 @@ __all__ = [
     "is_quiet",
     "json_option",
     "keyed",
+    "ledger_beside",
     "load_with",
     "print_json",
     "progress",
@@ -122,14 +123,13 @@ def read_tracks(
     trips: str, states: States, clock: Clock, columns: dict[str, str]
 ) -> list[tuple[list[int], list[int]]]:
     """Everybody's slots, and where they were in them."""
-    tracks: dict[str, tuple[list[int], list[int]]] = {}
+    tracks: dict[str, list[Row]] = {}
     for row in progress(
         read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
     ):
-        slots, visited = tracks.setdefault(row.person, ([], []))
-        slots.append(row.slot)
-        visited.append(row.state)
-    return list(tracks.values())
+        tracks.setdefault(row.person, []).append(row)
+    ordered = (sorted(rows, key=lambda row: row.order) for rows in tracks.values())
+    return [([row.slot for row in rows], [row.state for row in rows]) for rows in ordered]
 
 
 PLAIN_COLUMNS = ("person", "time", "state", "x", "y", "latitude", "longitude")
@@ -194,3 +194,9 @@ class _Lines:
             self._said = now
             of = f" of {self._total}" if self._total else ""
             click.echo(f"dphmm: {self._what}: {self._done}{of}", err=True)
+
+
+def ledger_beside(scenario_file: str) -> Path:
+    """The ledger of a scenario, unless another is named."""
+    path = Path(scenario_file)
+    return path.with_name(f"{path.stem}.ledger.jsonl")

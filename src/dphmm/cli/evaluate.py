@@ -30,7 +30,7 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 
-__all__ = ["command", "facts_of", "judge_learning"]
+__all__ = ["command", "facts_of", "judge_learning", "judging_scenario"]
 
 PRIVATE = "private: for your eyes, from true positions; publishing it, or acting on it, tells"
 NEIGHBOURS = 3
@@ -102,24 +102,22 @@ def _stand_in(states: States, model: Chain) -> Scenario:
 def judge_learning(
     tracks: People,
     learn: Callable[[People], LearnedModel],
-    states: States,
-    scenario: str | None,
-    clock: Clock,
+    inside: Callable[[LearnedModel], Scenario],
 ) -> Judgement | None:
-    """How the way of learning does on people left out in turn; None where that tells nothing."""
-    if len(tracks) < FEWEST or (scenario is None and not states.place_columns):
+    """How a way of learning does on people left out in turn; None where that tells nothing."""
+    if len(tracks) < FEWEST:
         return None
-
-    def without(people: People) -> Scenario:
-        learned = replace(learn(people), step=clock.law)
-        return (
-            _stand_in(states, learned.model)
-            if scenario is None
-            else load_scenario(Scenario, scenario, learned)
-        )
-
     try:
-        return cross_validate(without, tracks)
+        return cross_validate(lambda people: inside(learn(people)), tracks)
     except DphmmError as fault:
         click.echo(f"dphmm: note: the model could not be judged: {fault}", err=True)
         return None
+
+
+def judging_scenario(
+    learned: LearnedModel, states: States, file: str | None, clock: Clock
+) -> Scenario:
+    """The scenario that a learned model is judged in: that of a file, or one that stands in."""
+    if file is None:
+        return _stand_in(states, learned.model)
+    return load_scenario(Scenario, file, replace(learned, step=clock.law))

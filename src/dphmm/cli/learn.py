@@ -10,8 +10,7 @@ import click
 import numpy as np
 
 from dphmm.chain.anywhere import HELD_OUT, Share, Zeros
-from dphmm.chain.calendar import PARTS, Calendar
-from dphmm.chain.ground import Ground
+from dphmm.chain.calendar import PARTS
 from dphmm.cli.common import (
     column_option,
     columns_from,
@@ -23,27 +22,31 @@ from dphmm.cli.common import (
     say,
     spark_session,
 )
-from dphmm.cli.evaluate import PRIVATE, facts_of, judge_learning
+from dphmm.cli.evaluate import PRIVATE, facts_of, judge_learning, judging_scenario
+from dphmm.cli.ways import (
+    COUNTS,
+    calibrated,
+    counting_of,
+    learn_as,
+    levels_of,
+    number_or,
+    support_of,
+)
 from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
-from dphmm.scenario.counting import CHAINS, Counting, Kind
+from dphmm.scenario.counting import CHAINS, CONFIDENCE, Kind
 from dphmm.scenario.judging import Judgement, People
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
-    learn_public,
-    learn_walks,
-    moves_within,
-    support_from_edges,
 )
 from dphmm.scenario.models import LearnedModel, write_model
-from dphmm.scenario.private import Levels, learn_private
+from dphmm.scenario.private import Levels
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
-from dphmm.tables.units import length
 
 __all__ = ["command"]
 
@@ -64,6 +67,12 @@ __all__ = ["command"]
 )
 @click.option("--by", type=click.Choice(list(PARTS)), help="A model for each hour, or weekday.")
 @click.option("--smoothing", default=0.0, type=click.FloatRange(0), help="Added to every count.")
+@click.option(
+    "--confidence",
+    callback=lambda context, option, given: number_or(given, HELD_OUT, COUNTS),
+    help="How much a raw count counts against what people do anywhere: a number up to 1, held-out, "
+    "or counts for the counts alone; by default what held other people best.",
+)
 @click.option("--epsilon", help="Learn privately, at this price for everything of one person.")
 @click.option("--prior", default=0.5, show_default=True, help="Added to every noisy number.")
 @click.option("--radius", help="How far moves go, such as 500 or 0.5km.")
@@ -77,7 +86,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--anywhere",
-    callback=lambda context, option, given: _share(given),
+    callback=lambda context, option, given: number_or(given, HELD_OUT),
     help="The probability of going anywhere, 0.01 by default, or held-out.",
 )
 @click.option("--force", is_flag=True, help="Write the model even if it is worse than none.")
@@ -97,6 +106,7 @@ def command(
     chain: Kind | None,
     by: str | None,
     smoothing: float,
+    confidence: float | str | None,
     epsilon: str | None,
     prior: float,
     radius: str | None,
@@ -115,6 +125,8 @@ def command(
 
     With --engine spark TRIPS is any table that Spark reads, by path or by name.
 
+    Counts alone are too sure of whom they were counted from. Where states have places they count a
+    part (--confidence) against what people do anywhere, so that beliefs about others hold.
     --chain momentum follows people best, if the states have places. --by hour learns the moves of
     each hour, of the place that --time-zone names, drawn to those of the whole day.
 
@@ -175,25 +187,34 @@ def command(
         clock = Clock(int(step) if step.isdigit() else step, zone=time_zone)
         if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):
             raise click.UsageError("--anywhere held-out must go with raw counts, made locally")
-        support = _support(states, radius, moves, unit)
+        support = support_of(states, radius, moves, unit)
         columns = columns_from(column_names)
         both: dict[str, Any] = {"zeros": zeros, "anywhere": anywhere}
         levels: Levels | None = None
         if epsilon is not None:
-            if by is not None or smoothing:
-                raise click.UsageError("--epsilon must stand without --by and --smoothing")
-            levels = _levels(states, support, radius, unit, chain, slots)
+            if by is not None or smoothing or confidence is not None:
+                raise click.UsageError(
+                    "--epsilon must stand without --by, --smoothing and --confidence"
+                )
+            levels = levels_of(states, support, radius, unit, chain, slots)
             options = {"levels": levels, "epsilon": epsilon, "prior": prior, **both}
         else:
-            counting = _counting(states, clock, chain or "first", by)
+            plain = bool(slots > 1 or anywhere == HELD_OUT or support is not None or smoothing)
+            if confidence is None and not plain and zeros == "guesses" and states.place_columns:
+                confidence = CONFIDENCE.get(chain or "first")
+            counting = counting_of(states, clock, chain or "first", by, confidence)
             if counting is not None and (slots > 1 or anywhere == HELD_OUT):
                 raise click.UsageError(
-                    "--chain and --by must stand without --slots and --anywhere held-out"
+                    "--chain, --by and --confidence must stand without --slots and "
+                    "--anywhere held-out"
                 )
-            if chain not in (None, "first") and (support is not None or smoothing):
+            if (chain not in (None, "first") or confidence not in (None, COUNTS)) and plain:
                 raise click.UsageError(
-                    "--chain must be first to go with --smoothing, --radius and --moves"
+                    "--chain must be first, and --confidence counts, to go with --smoothing, "
+                    "--radius and --moves"
                 )
+            if confidence == HELD_OUT and engine != "local":
+                raise click.UsageError("--confidence held-out must go with --engine local")
             options = {"support": support, "smoothing": smoothing, **both}
             options |= {"slots": slots} if counting is None else {"counting": counting}
         if engine == "spark":
@@ -201,9 +222,13 @@ def command(
         else:
             tracks = read_tracks(trips, states, clock, columns)
             lost = _lost(tracks, clock, levels or support, Path(trips).name)
-            learn = partial(_learn, options=options, n_states=len(states))
+            inside = partial(judging_scenario, states=states, file=scenario, clock=clock)
+            if confidence == HELD_OUT:
+                options["counting"] = calibrated(tracks, options["counting"])
+            learn = partial(learn_as, options=options, n_states=len(states))
             learned = learn(tracks)
-            judged = judge_learning(tracks, learn, states, scenario, clock)
+            if scenario is not None or states.place_columns:
+                judged = judge_learning(tracks, learn, inside)
             if judged is not None and judged.is_sure and judged.is_worse and not force:
                 for line in judged.lines():
                     click.echo(line, err=True)
@@ -212,16 +237,6 @@ def command(
     write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, lost, judged, epsilon is not None, as_json)
     return 0
-
-
-def _share(given: str | None) -> Share:
-    """How often people go anywhere, as it was typed."""
-    if given is None or given == HELD_OUT:
-        return HELD_OUT if given else None
-    try:
-        return float(given)
-    except ValueError:
-        raise click.BadParameter(f"must be a number or {HELD_OUT}, got {given!r}") from None
 
 
 def _report(
@@ -281,45 +296,6 @@ def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int
     return {"people": len(tracks), "moves": counted, "gaps": gaps, "beyond": beyond}
 
 
-def _learn(tracks: People, options: dict[str, Any], n_states: int) -> LearnedModel:
-    """The model of some people, as it was asked for."""
-    if "levels" in options:
-        return learn_private(tracks, **options)
-    if "counting" in options:
-        return learn_walks(tracks, **options)
-    return learn_public([Moves.of_rows(*track) for track in tracks], n_states, **options)
-
-
-def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Counting | None:
-    """How moves are counted, if not plainly."""
-    if chain == "first" and by is None:
-        return None
-    if by is not None and not clock.has_dates:
-        raise click.UsageError("--by must go with a --time-step like '5 min'")
-    if chain == "momentum" and not states.place_columns:
-        raise click.UsageError("--chain momentum must go with states that have places")
-    ground = Ground(states.values(states.place_columns)) if states.place_columns else None
-    calendar = None if by is None else Calendar(by, clock.seconds, clock.zone)
-    return Counting(len(states), chain, calendar, ground)
-
-
-def _levels(
-    states: States, support: Any, radius: str | None, unit: str, chain: Kind | None, slots: int
-) -> Levels:
-    """What is asked of people in private: habits, or every move that somebody listed."""
-    if support is not None and radius is None:
-        if chain not in (None, "first"):
-            raise click.UsageError("--chain must be first to go with --moves")
-        return Levels.of_moves(support, slots)
-    if not states.place_columns:
-        raise click.UsageError("--epsilon must go with --moves for states without places")
-    if chain == "second" or slots > 1:
-        raise click.UsageError("--epsilon must stand without --chain second and --slots")
-    reach = None if radius is None else float(length(radius, unit, "radius"))
-    ground = Ground(states.values(states.place_columns))
-    return Levels.of_habits(ground, reach, turns=chain != "first")
-
-
 def _on_spark(
     master: str | None,
     trips: str,
@@ -334,21 +310,6 @@ def _on_spark(
     with spark_session(master) as session:
         table = engine.read_table(session, trips)
         return learn(table, states, clock, columns=columns, name=trips, **options)
-
-
-def _support(states: States, radius: str | None, moves: str | None, unit: str) -> Any:
-    if radius is not None and moves is not None:
-        raise click.UsageError("--radius must stand without --moves")
-    if radius is not None:
-        if not states.place_columns:
-            raise click.UsageError("--radius must go with states that have places")
-        reach = float(length(radius, unit, "radius"))
-        return moves_within(states.values(states.place_columns), reach)
-    if moves is not None:
-        pairs = states.read_edges(moves)
-        edges = [[states.state_of(a), states.state_of(b)] for a, b in pairs]
-        return support_from_edges(edges, len(states))
-    return None
 
 
 def _from_releases(path: str, scenario: Scenario, iterations: int) -> LearnedModel:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import click
 
+from dphmm.books.changing import open_book
 from dphmm.chain.estimates import Estimate
-from dphmm.cli.common import estimate_option, json_option, load_with, print_json, progress, say
-from dphmm.errors import DataError
+from dphmm.cli.common import (
+    estimate_option,
+    json_option,
+    ledger_beside,
+    load_with,
+    print_json,
+    progress,
+    say,
+)
+from dphmm.errors import DataError, DphmmError, UnknownLawWarning
 from dphmm.geometry.exact import as_text
 from dphmm.report import (
     LAG,
@@ -19,7 +30,8 @@ from dphmm.report import (
     read_truth,
     scenario_page,
 )
-from dphmm.scenario.released import read_releases
+from dphmm.scenario import Scenario
+from dphmm.scenario.released import Track, read_releases
 from dphmm.tables.files import write_whole
 
 __all__ = ["command"]
@@ -39,6 +51,12 @@ __all__ = ["command"]
 @click.option(
     "--lag", default=LAG, show_default=True, type=click.IntRange(0), help="Steps waited for."
 )
+@click.option(
+    "--ledger",
+    metavar="BOOK",
+    help="The ledger or store that RELEASES came from: counts all that was ever said. "
+    "Default: SCENARIO.ledger.jsonl beside it, if it holds them.",
+)
 @estimate_option
 @json_option
 def command(
@@ -49,6 +67,7 @@ def command(
     unit: str,
     private_truth: str | None,
     lag: int,
+    ledger: str | None,
     estimate: Estimate | None,
     as_json: bool,
 ) -> int:
@@ -66,7 +85,7 @@ def command(
     if any(Path(output).resolve() == Path(name).resolve() for name in read):
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
     scenario = load_with(scenario_file, estimate)
-    tracks = read_releases(releases, scenario, partial(progress, what="reading"))
+    tracks = _read(releases, scenario, ledger, ledger_beside(scenario_file))
     people = [TrackFacts(track, lag) for track in tracks]
     names = [track.person for track in tracks]
     if person is not None and person not in names:
@@ -105,3 +124,21 @@ def command(
     if truth is not None:
         say("It holds a private section: do not publish it.")
     return 0
+
+
+def _read(releases: str, scenario: Scenario, ledger: str | None, beside: Path) -> list[Track]:
+    """The tracks of a file, with all that its book holds besides if there is one."""
+    read = partial(read_releases, releases, scenario, partial(progress, what="reading"))
+    if ledger is not None:
+        with closing(open_book(ledger)) as book:
+            return read(book)
+    if beside.is_file():
+        # What stands there by chance need not be where the file came from.
+        with (
+            suppress(DphmmError),
+            warnings.catch_warnings(),
+            closing(open_book(str(beside))) as book,
+        ):
+            warnings.simplefilter("ignore", UnknownLawWarning)  # the ledger shows the law
+            return read(book)
+    return read()

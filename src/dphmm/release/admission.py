@@ -18,8 +18,8 @@ from functools import partial
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.cost.budget import Budget, Span
-from dphmm.cost.limit import Limit
+from dphmm.cost.budget import Budget, Span, is_anywhere
+from dphmm.cost.limit import FOREVER, Limit, step_of
 from dphmm.errors import ArgumentError, BudgetError, DphmmError
 from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.release.standing import Standing
@@ -65,8 +65,8 @@ class Place:
         latest: The last slot that was answered or passed; None for somebody new.
         answered: The slots that were answered.
         spent: The sum over everything said about the person, on every line.
-        recent: What was spent from a slot of a clock on, on every line; see `Span`. Asked
-            only where a limit has a window.
+        recent: What was spent from an instant on, on every line, as a clock counts instants; see
+            `Span`. Asked only where a limit has a window.
         limit: The person's own limit, beside the scenario's.
         opens: No slot before this one may be answered now; None if any may.
         known: Whether the book knows the person at all.
@@ -107,8 +107,14 @@ class Place:
             clock: How the scenario cuts time into slots.
             first: The slot.
         """
-        spans = self.recent(clock, first + 1 - limit.width) if limit and limit.width else ()
-        return Budget(limit, self.spent, spans)
+        if limit is None or not limit.width:
+            return Budget(limit, self.spent)
+        size = step_of(clock)[1]
+        # A window with the slot may begin between two slots, where another clock has one.
+        spans = list(self.recent(clock, (first - limit.width) * size + 1))
+        if any(map(is_anywhere, spans)):
+            spans = list(self.recent(clock, -FOREVER))
+        return Budget(limit, self.spent, spans, size)
 
 
 def admit(

@@ -14,7 +14,6 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import estimate_of
 from dphmm.chain.lagging import FixedLag
 from dphmm.cost import PrivacyStatement
-from dphmm.cost.ledger import Entry, Ledger
 from dphmm.policy.plan import Protected
 from dphmm.release.schedule import mean_distance
 from dphmm.report.given import GivenAway, places_given_away
@@ -102,11 +101,12 @@ class TrackFacts:
         return self.track.stream.statement()
 
     @property
-    def left(self) -> Fraction | float:
-        """What may still be spent, in all and in the windows of the latest answer."""
-        stream = self.track.stream
-        entries = [Entry(said.time, said.query.name, said.epsilon) for said in stream.said]
-        return Ledger(stream.ledger.limit, entries).remaining
+    def left(self) -> Fraction | float | None:
+        """What may still be spent, in all and in the windows of the latest answer.
+
+        Only a book knows: a file may not be all that was said.
+        """
+        return None if self.track.budget is None else self.track.budget.remaining
 
     @property
     def worst_step(self) -> Fraction | float:

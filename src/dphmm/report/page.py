@@ -68,7 +68,7 @@ def scenario_page(
         releases=sum(facts.said for facts in everybody),
         degrees=drawings.degrees(last)[last.possible],
         what="places" if scenario.states.place_columns else "states",
-        price=max(release.epsilon for release in shown.track.releases),
+        price=max(said.epsilon for facts in everybody for said in facts.track.stream.said),
         conditions=covered(scenario),
         usual_error=float(last.mechanism(scenario.settings.epsilon).mean_squared_error) ** 0.5,
         hull_size=_hull_size(scenario, last),

@@ -80,9 +80,10 @@ def read_truth(path: str | Path, scenario: Scenario) -> Truth:
     """The true trips of a file, as `dphmm release` was given them."""
     states: dict[tuple[str, int], int] = {}
     lines: dict[int, tuple[str, int]] = {}
-    for row in read_trips(path, scenario.states, scenario.settings.clock, together=10_000):
+    rows = read_trips(path, scenario.states, scenario.settings.clock, together=10_000)
+    for row in sorted(rows, key=lambda row: row.order):
         moment = row.person, row.slot
-        if moment not in states:  # the first row of a step is the one that was answered
+        if moment not in states:  # the earliest row of a step is the one that was answered
             states[moment], lines[row.line] = row.state, moment
     return Truth(states, _fixes(path, scenario, lines))
 

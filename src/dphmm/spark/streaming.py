@@ -158,7 +158,9 @@ def answer(
 def ask_in_order(terms: Terms, client: str, person: str, parts: Iterable[pd.DataFrame]) -> Ask:
     """The rows of all parts in the order that a bulk run gives them."""
     rows = sorted(
-        row for part in parts for row in zip(part["slot"], part["time"], part["state"], strict=True)
+        row
+        for part in parts
+        for row in zip(part["slot"], part["moment"], part["state"], strict=True)
     )
     slots, _, states = zip(*rows, strict=True)
     times, true_states = (np.array(column, dtype=np.int64) for column in (slots, states))

@@ -1,4 +1,4 @@
-"""Tables of trips that Spark reads, as rows of person, time, step of the clock and state."""
+"""Tables of trips that Spark reads, as rows of person, step of the clock, time and state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ROWS", "locate_rows", "read_stream", "read_table"]
 
-ROWS = "person string, time string, slot bigint, state int"
+ROWS = "person string, slot bigint, moment bigint, state int"
+"""In an order that is that of `Row.order` within a slot."""
 
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".orc": "orc"}
 
@@ -146,14 +147,15 @@ def locate(batches: Iterable[pa.RecordBatch], reading: Reading) -> Iterator[pa.R
         people = pc.utf8_trim_whitespace(batch["person"])
         if people.null_count or pc.any(pc.equal(people, "")).as_py():
             raise DataError(f"{reading.name}: person must be given, got an empty field")
+        moments = _each(batch["time"], lambda time: slots.moment(time, 0))
         yield pa.RecordBatch.from_arrays(
             [
                 people,
-                pc.utf8_trim_whitespace(batch["time"]),
-                pa.array(_each(batch["time"], lambda time: slots.of(time, 0))),
+                pa.array(moments // slots.size),
+                pa.array(moments),
                 pa.array(state.astype(np.int32)),
             ],
-            names=["person", "time", "slot", "state"],
+            names=["person", "slot", "moment", "state"],
         )
 
 

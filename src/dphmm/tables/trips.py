@@ -39,6 +39,13 @@ class Row:
     slot: int
     """The step of the clock that the time falls in."""
     state: int = field(repr=False)
+    moment: int = field(default=0, repr=False)
+    """The time as a number, with which rows of one slot are put in order."""
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """The order of rows, of which a slot's first counts, however they stand in a file."""
+        return self.slot, self.moment, self.state
 
 
 def read_trips(
@@ -60,7 +67,7 @@ def read_trips(
     name = file or (Path(source).name if isinstance(source, (str, Path)) else "trips")
     slots = Slots(clock, name)
     found: dict[str, str] | None = None
-    waiting: list[tuple[int, str, str, int]] = []
+    waiting: list[tuple[int, str, str, int, int]] = []
     places: list[Place] = []
     count = 0
     for line, record in read_records(source, name):
@@ -75,7 +82,8 @@ def read_trips(
         except ArgumentError as fault:
             raise DataError(f"{name}:{line}: {fault}") from None
         time = record.get(found["time"])
-        waiting.append((line, who, str(time).strip(), slots.of(time, line)))
+        moment = slots.moment(time, line)
+        waiting.append((line, who, str(time).strip(), moment // slots.size, moment))
         places.append(_place(name, line, record, found, states))
         count += 1
         if len(waiting) >= together:
@@ -87,14 +95,14 @@ def read_trips(
 
 
 def _located(
-    waiting: list[tuple[int, str, str, int]], places: list[Place], states: States
+    waiting: list[tuple[int, str, str, int, int]], places: list[Place], states: States
 ) -> Iterator[Row]:
     """The waiting rows with the state of each: its label's, or the nearest to its coordinates."""
     if places and not isinstance(places[0], int):
         places = states.nearest(places).tolist()
     for facts, state in zip(waiting, places, strict=True):
         assert isinstance(state, int)
-        yield Row(*facts, state)
+        yield Row(*facts[:4], state, facts[4])
 
 
 def open_lines(path: str | Path) -> Iterator[str]:
