@@ -56,9 +56,10 @@ def main() -> None:
             _shares(asked, workload, replace(one, seed=seed, lag=None if seed else lag))
             for seed in range(asked.seeds)
         ]
-        mean = np.nanmean(shares, axis=0)
+        known = np.ma.masked_invalid(shares)
+        mean = known.mean(axis=0).filled(np.nan)
         print("  mean:   " + _line(mean))
-        print("  spread: " + _line(np.nanstd(shares, axis=0)))
+        print("  spread: " + _line(known.std(axis=0).filled(np.nan)))
         goals = GOALS.get((asked.epsilon, asked.every))
         if mechanism == "staircase" and goals:
             told = zip(("filtered", "smoothed"), mean[[0, -1]], goals, strict=True)
