@@ -79,7 +79,10 @@ class Terms:
     def begin(self, client: str, person: str, first: int) -> Standing:
         """Where somebody new stands before a first row in a slot."""
         began = first - 1 if self.origin is None else self.origin
-        line = Line(client, person, self.query)
+        return self.stand(Line(client, person, self.query), began)
+
+    def stand(self, line: Line, began: int) -> Standing:
+        """Where a line stands at the slot at which its start is known."""
         return Standing(
             line, self.law, began, began, self.start, clock=self.clock, plane=self.plane
         )

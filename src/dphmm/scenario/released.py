@@ -25,7 +25,6 @@ from dphmm.release.book import Book
 from dphmm.release.law_parts import differing_parts
 from dphmm.release.moment import Line
 from dphmm.release.said import Record, Release
-from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.release.terms import follow
 from dphmm.scenario.building import build_surroundings
@@ -170,10 +169,12 @@ def _track_in(
     line = Line("", person, terms.query)
     (place,) = book.places([line])
     standing = place.standing or terms.begin("", person, slot)
+    if place.is_elsewhere(terms.plane):
+        raise refusal(Verdict.ELSEWHERE)
     if standing.law != terms.law:
         raise refusal(Verdict.CHANGED)
     began = standing.began
-    begun = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
+    begun = terms.stand(line, began)
     stream = terms.stream(book.adopted(line) or begun)
     stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     budget = ledger_at(place, terms, standing.time)

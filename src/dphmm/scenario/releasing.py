@@ -22,7 +22,6 @@ from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
 from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
-from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms, follow
 from dphmm.scenario.building import build_surroundings
@@ -273,13 +272,11 @@ def open_stream(
         if began is None and randomness is not None and randomness.keyed:
             raise ArgumentError("time must be given for somebody new when noise is keyed, got none")
         began = 0 if began is None else whole(began, "time")
-        standing = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
+        standing = terms.stand(line, began)
     else:
         began = standing.began
         # What was said under an earlier law cannot be followed; what came after can.
-        standing = book.adopted(line) or Standing(
-            line, terms.law, began, began, terms.start, clock=terms.clock
-        )
+        standing = book.adopted(line) or terms.stand(line, began)
         said = [record for record in book.answers(line) if record.time > standing.time]
     # Somebody new begins where the stream does, also if its first steps are skipped.
     terms = replace(terms, origin=began)
