@@ -63,8 +63,8 @@ def as_batch(
         return pa.RecordBatch.from_pylist(
             [{"person": r.person, "time": r.time, "state": labels[r.state]} for r in rows]
         )
-    columns = {"person": pa.string(), "time": pa.string(), "slot": pa.int64(), "state": pa.int32()}
-    cells = [{"person": r.person, "time": r.time, "slot": r.slot, "state": r.state} for r in rows]
+    columns = {"person": pa.string(), "slot": pa.int64(), "moment": pa.int64(), "state": pa.int32()}
+    cells = [{name: getattr(row, name) for name in columns} for row in rows]
     if standings:
         columns |= {"standing": pa.binary(), "spent": pa.string()}
         columns |= {"late": pa.int64(), "repeated": pa.int64()}

@@ -90,6 +90,7 @@ COUNTS = counting_query(SECRETS, [lambda secret: secret.value == "cancer"])
 TOWN = Scenario(QUERY, MODEL, POLICY, epsilon=1)
 LINE = Line("", "ann", "state")
 STANDING = TOWN.terms.begin("", "ann", 1)
+FOUND_SCHEDULE = dphmm.find_schedule(TOWN, "4 per 4 steps", people=2)
 ANSWERS = Answers(QUERY, TOWN.terms.law, [LINE], np.array([1]))
 
 
@@ -162,6 +163,7 @@ RIGHT: dict[str, Any] = {
     "policy": POLICY,
     "query": QUERY,
     "rng": np.random.default_rng(0),
+    "scenario": TOWN,
     "schedule": Schedule(),
     "secrets": SECRETS,
     "sequence": [0, 1, 0],
@@ -237,6 +239,16 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         **{"hours": [1.0], "heard": [None], "unit": "m", "zone": ""},
     },
     "Scenario.release": {"columns": {"person": "who"}, "trips": "trips.csv"},
+    "Scenario.evaluate": {"columns": {"person": "who"}, "trips": "walk.csv"},
+    **{f"BudgetDesign.{verb}": {"way": FOUND_SCHEDULE.best} for verb in ("error", "measured")},
+    "find_budget": {"error": 20, "per": "4 steps", "people": 2},
+    "find_epsilon": {"error": 20},
+    "find_radius": {"error": 20},
+    "find_schedule": {"budget": "4 per 4 steps", "people": 2},
+    "learn_private": {
+        **{"people": [([1, 2, 3], [0, 1, 0])], "levels": [[0, 0], [1, 0]], "prior": 0.5},
+        **{"randomness": None},
+    },
     "Scenario.replace": vars(TOWN.settings),
     "Scenario.save": {"path": "saved.toml"},
     "SecondOrderModel": {"transition": PAIRS.transition, "density": None, "anywhere": 0},
@@ -300,6 +312,7 @@ MAKE: dict[type, Callable[[], Any]] = {
     Batch: lambda: Batch(MODEL, PLAN, epsilon=1, people=["ann", "bob"], start=3),
     Belief: lambda: Belief.uniform(6),
     Blowfish: lambda: Blowfish(SECRETS, COUNTS, edges=[(0, 1)]),
+    dphmm.BudgetDesign: lambda: FOUND_SCHEDULE,
     Charge: lambda: CHARGE,
     Clock: Clock,
     History: lambda: HISTORY,
@@ -333,7 +346,7 @@ MAKE: dict[type, Callable[[], Any]] = {
 READ_ONLY = (
     *(dphmm.BatchRelease, Belief, dphmm.Check, Entry, dphmm.Leakage, dphmm.PrivacyLoss),
     *(dphmm.PrivacyStatement, dphmm.Release, SensitivityHull, dphmm.Standing, Store),
-    dphmm.Whereabouts,
+    *(dphmm.BudgetDesign, dphmm.Judgement, dphmm.Whereabouts),
 )
 """Made by the library; what they are made of has been checked."""
 
@@ -433,6 +446,7 @@ def _folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with contextlib.chdir(folder):
         TOWN.save("town.toml")
         Path("trips.csv").write_text("who,time,state\nann,1,0\n")
+        Path("walk.csv").write_text("who,time,state\nann,1,3\nann,2,4\nbob,1,4\nbob,2,3\n")
         yield
 
 

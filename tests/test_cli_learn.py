@@ -66,7 +66,7 @@ def test_check_says_no_when_somebody_stays_exposed(tmp_path: Path) -> None:
 
 
 def test_raw_counts_say_so(folder: Path) -> None:
-    model, source = learn(folder)
+    model, source = learn(folder, "--confidence", "counts")
     assert source == PUBLIC_SOURCE
     transition = model.at(1).transition.toarray()
     assert transition[1, 3] == transition[3, 4] == transition[4, 5] == 1
@@ -150,8 +150,9 @@ def test_moves_that_are_private_choose_no_probability(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--by", "hour"), "--epsilon must stand without --by and --smoothing"),
-        (("--smoothing", 1), "--epsilon must stand without --by and --smoothing"),
+        (("--by", "hour"), "--epsilon must stand without --by, --smoothing and --confidence"),
+        (("--smoothing", 1), "--epsilon must stand without --by, --smoothing and --confidence"),
+        (("--confidence", 0.5), "--epsilon must stand without --by, --smoothing and"),
         (("--slots", 2), "--epsilon must stand without --chain second and --slots"),
         (("--chain", "second"), "--epsilon must stand without --chain second and --slots"),
     ],
@@ -272,4 +273,4 @@ def test_a_policy_of_distance_is_what_design_searched(tmp_path: Path) -> None:
 def test_the_header_of_a_release_is_readable_by_anything(folder: Path) -> None:
     result = run("release", folder / "paper.toml", folder / "trips.csv")
     rows = list(csv.reader(io.StringIO(result.stdout)))
-    assert {len(row) for row in rows} == {7}
+    assert {len(row) for row in rows} == {8}

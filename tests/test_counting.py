@@ -33,7 +33,7 @@ from dphmm.chain.markov import Chain
 from dphmm.errors import ArgumentError, ScenarioError
 from dphmm.release import engine
 from dphmm.scenario import Policy, Row, Scenario, Settings, States, read_model
-from dphmm.scenario.counting import CONTEXTS, Counted, Counting
+from dphmm.scenario.counting import CONFIDENCE, CONTEXTS, Counted, Counting
 from dphmm.scenario.learning import Moves, learn_public, learn_walks
 from dphmm.scenario.models import write_model
 from dphmm.scenario.packing import pack, unpack
@@ -300,7 +300,7 @@ def test_learn_gives_the_library_s_chain(options: tuple[str, ...], kind: type, t
     write_trips(tmp_path)
     arguments = ("learn", tmp_path / "trips.csv", "--states", tmp_path / "states.csv")
     output = ("--time-step", "5 min", "-o", tmp_path / "model.npz")
-    result = run(*arguments, *output, *options)
+    result = run(*arguments, *output, *options, "--confidence", "counts")
     assert result.exit_code == 0, result.output
     assert "16 states" in result.stdout
     model = read_model(tmp_path / "model.npz")
@@ -312,6 +312,48 @@ def test_learn_gives_the_library_s_chain(options: tuple[str, ...], kind: type, t
     expected = learned(chain, calendar)
     assert isinstance(expected, kind)
     assert (model.model.digest, model.step) == (expected.digest, "300 s")
+
+
+def test_less_confidence_is_nearer_to_what_people_do_anywhere(tmp_path: Path) -> None:
+    for chain in ("first", "momentum"):
+        sure, unsure = (
+            learn_walks(tracks(), Counting(16, chain, None, GROUND, confidence)).model.at(1)  # type: ignore[arg-type]
+            for confidence in (1.0, 0.01)
+        )
+        assert unsure.transition.data.max() < sure.transition.data.max()
+        assert sure.transition.nnz == unsure.transition.nnz
+    write_trips(tmp_path)
+    arguments = ("learn", tmp_path / "trips.csv", "--states", tmp_path / "states.csv",
+                 "--time-step", "5 min", "-o", tmp_path / "model.npz")  # fmt: skip
+    for options, counting in (
+        ((), Counting(16, "first", None, GROUND, CONFIDENCE["first"])),
+        (("--chain", "momentum"), Counting(16, "momentum", None, GROUND, CONFIDENCE["momentum"])),
+        (("--confidence", 0.5), Counting(16, "first", None, GROUND, 0.5)),
+    ):
+        assert run(*arguments, *options).exit_code == 0
+        found = read_model(tmp_path / "model.npz")
+        assert found.model.digest == learn_walks(tracks(), counting).model.digest
+        assert found.source == counting.source
+    held_out = run(*arguments, "--confidence", "held-out")
+    assert held_out.exit_code == 0, held_out.stderr
+    assert "; confidence " in read_model(tmp_path / "model.npz").source
+
+
+def test_people_who_differ_choose_less_confidence_than_people_who_agree() -> None:
+    rng = np.random.default_rng(5)
+    how = Counting(16, "first", None, GROUND)
+
+    def chosen(homes: list[int]) -> float:
+        walks = [np.repeat([home, (home + 1) % 16] * 20, rng.integers(1, 9, 40)) for home in homes]
+        return how.held_out(how.count(np.arange(len(walk)), walk) for walk in walks)
+
+    assert chosen([3] * 20) > chosen(rng.integers(0, 16, 20).tolist())
+    with pytest.raises(ArgumentError, match="confidence must be a number for one person"):
+        chosen([3])
+    with pytest.raises(ArgumentError, match="confidence must be above 0 and at most 1, got 2"):
+        Counting(16, "first", None, GROUND, 2)
+    with pytest.raises(ArgumentError, match="confidence must not be given for states without"):
+        Counting(16, "first", None, None, 0.5)
 
 
 def test_a_scenario_with_longer_steps_takes_several_of_the_model_s(tmp_path: Path) -> None:
@@ -385,7 +427,10 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
     for options, message in (
         ((*plain, "--by", "hour"), "--by must go with a --time-step like '5 min'"),
         ((*timed, "--by", "hour", "--slots", 2), "must stand without --slots"),
-        ((*timed, "--chain", "second", "--smoothing", 1), "--chain must be first to go with"),
+        (
+            (*timed, "--chain", "second", "--smoothing", 1),
+            "--confidence counts, to go with",
+        ),
         (
             (*timed, "--chain", "second", "--epsilon", 1, "--radius", 9),
             "--epsilon must stand without --chain second",

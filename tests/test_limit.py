@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dphmm import ArgumentError, BudgetError, Entry, Ledger, Limit
 from dphmm.cost.budget import Budget, Budgets
-from dphmm.cost.limit import FOREVER, Window, spread
+from dphmm.cost.limit import FOREVER, Window, begin_of, slot_from
 from tests.windows import PRICES, Paid, allows, holds, limits, sums
 
 SLOTS = st.integers(-5, 15)
@@ -155,28 +155,52 @@ def test_a_price_of_some_slots_counts_in_every_window_that_touches_one(
     assert budget.opens(slot, price) == (allowed[0] if allowed else None)
 
 
+@given(
+    st.lists(st.tuples(SLOTS, PRICES), max_size=8), limits(windows=1), st.sampled_from([2, 3, 6]),
+    SLOTS, PRICES,
+)  # fmt: skip
+def test_a_budget_in_instants_knows_windows_that_begin_between_two_slots(
+    paid: Paid, limit: Limit, size: int, slot: int, price: Fraction
+) -> None:
+    spent = sum((cost for _, cost in paid), start=Fraction(0))
+    budget = Budget(limit, spent, [(at, at, cost) for at, cost in paid], size)
+    longer = Limit(limit.total, tuple(Window(w.amount, size * w.width) for w in limit.windows))
+    for window in limit.windows:
+        assert budget.most(window.width) == max(sums(paid, size * window.width, None))
+    slot //= size
+    allowed = [later for later in range(slot, 60) if allows(paid, longer, size * later, price)]
+    assert budget.opens(slot, price) == (allowed[0] if allowed else None)
+    rooms = [w.amount - max(sums(paid, w.width, size * slot)) for w in longer.windows]
+    rooms += [] if limit.total is None else [limit.total - spent]
+    assert budget.left(slot) == min(rooms)
+    budget.add_all([slot, slot + 1], price)
+    added = [*paid, (size * slot, price), (size * slot + size, price)]
+    assert budget.holds == holds(added, longer)
+
+
 def test_a_price_of_any_slot_never_leaves() -> None:
     budget = Budget(Limit.read("2 per 3 steps"), Fraction(2), [(-FOREVER, FOREVER, Fraction(2))])
     assert budget.opens(10, Fraction(1)) is None
     assert budget.left(10**12) == 0
+    budget = Budget(Limit.read("3 per 3 steps"), Fraction(1), [(-FOREVER, FOREVER, Fraction(1))])
+    budget.add(1, Fraction(1))
+    assert budget.left(100) == 1  # nor does any other, of which nobody knows how far away it is
 
 
 @given(
     st.integers(-100, 100), st.sampled_from(["60 s", "300 s", "90 s"]),
     st.sampled_from(["60 s", "300 s", "90 s", "1 s"]),
 )  # fmt: skip
-def test_a_slot_touches_the_slots_of_another_clock_that_share_a_second(
-    slot: int, clock: str, other: str
-) -> None:
-    size, other_size = (int(text.split()[0]) for text in (clock, other))
-    seconds = range(slot * size, (slot + 1) * size)
-    touched = sorted({second // other_size for second in seconds})
-    assert spread(slot, clock, other) == (touched[0], touched[-1])
+def test_a_slot_is_the_first_from_its_begin_on(slot: int, clock: str, other: str) -> None:
+    begin, same = begin_of(slot, clock, other)
+    assert begin == same == slot * int(clock.split()[0])
+    assert slot_from(begin, clock, other) == slot == slot_from(begin + 1, clock, other) - 1
 
 
-def test_slots_without_a_common_unit_may_be_any() -> None:
-    assert spread(5, "300 s", "") == (-FOREVER, FOREVER)
-    assert spread(5, "3", "") == (15, 17)
+def test_slots_without_a_common_unit_may_begin_whenever() -> None:
+    assert begin_of(5, "300 s", "") == (-FOREVER, FOREVER)
+    assert slot_from(5, "300 s", "") == -FOREVER
+    assert begin_of(5, "3", "") == (15, 15)
 
 
 @given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 from math import exp
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +13,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse, stats
 
-from dphmm import ArgumentError, MarkovModel, MomentumModel, SeededRandomness, TimeVaryingModel
+from dphmm import (
+    ArgumentError,
+    Belief,
+    MarkovModel,
+    MomentumModel,
+    Plan,
+    Policy,
+    PolicyGraph,
+    Scenario,
+    SeededRandomness,
+    States,
+    Stream,
+    TimeVaryingModel,
+    datasets,
+)
 from dphmm.chain.ground import Ground
 from dphmm.chain.habits import Habits, Rings, Turns, settle
+from dphmm.evaluate.metrics import distances
+from dphmm.evaluate.study import Fold
+from dphmm.evaluate.workloads import load_workload
 from dphmm.scenario import private
 from dphmm.scenario.counting import Counted
+from dphmm.scenario.judging import judge
 from dphmm.scenario.learning import moves_within
 from dphmm.scenario.private import GRAINS, Levels, learn_private
 
@@ -90,6 +109,60 @@ def test_people_who_walk_straight_teach_a_chain_that_goes_straight() -> None:
     ).model
     assert type(plain) is MarkovModel
     assert plain.filter([*seen, None], start=2)[-1].probabilities[17] < ahead[17]
+
+
+@pytest.mark.slow
+def test_fifty_people_of_a_made_up_city_beat_a_walk_that_knows_no_data() -> None:
+    city = datasets.synthetic_city(people=60, days=1, rng=np.random.default_rng(8))
+    slots = np.arange(city.states.shape[1])
+    everybody = [(slots, states) for states in city.states]
+    learned = learn_private(everybody[:50], city.grid.centers, epsilon=1, randomness=seeded(2))
+    places = States.on_plane(city.grid.centers)
+    town = Scenario(places, learned.model, Policy(distance=1000), epsilon=1, step=10)
+    found = judge([(town, everybody[50:])], lag=None)
+    assert found.shares["now"] < 0.9 * found.shares["walk"]
+    assert found.miss < 0.15, "twenty walks tell no better"
+
+
+@pytest.mark.slow
+@pytest.mark.data
+@pytest.mark.parametrize(("epsilon", "now", "late"), [("1", 0.40, 0.26), ("0.3", 0.42, 0.28)])
+def test_people_of_geolife_are_followed_by_a_model_that_is_private_for_others(
+    shared_data: Path, epsilon: str, now: float, late: float
+) -> None:
+    # Runs of 100 steps, every second one, of five folds with the ids of one person together.
+    workload = load_workload("geolife", shared_data)
+    one = datasets.same_person(workload.trips)
+    plan = Plan(PolicyGraph.within_distance(workload.query, "1"), workload.query)
+    values, place = workload.query.values, 0
+    apart: dict[str, list[np.ndarray]] = {"raw": [], "now": [], "late": []}
+    for fold in range(5):
+        training, runs = Fold(fold, 100).parts(workload)
+        people: dict[str, tuple[list[int], list[int]]] = {}
+        for trip in training:
+            slots, states = people.setdefault(one[trip.person], ([], []))
+            begin = slots[-1] + 2 if slots else 0
+            slots += range(begin, begin + len(trip))
+            states += trip.states.tolist()
+        model = learn_private(
+            people.values(), workload.grid.centers, epsilon=epsilon, randomness=seeded(fold)
+        ).model
+        for run in runs:
+            place += 1
+            if place % 2:
+                continue
+            stream = Stream(
+                model, plan, epsilon=1, start=Belief.uniform(len(values)),
+                randomness=seeded(100 + place), estimate="median",
+            )  # fmt: skip
+            releases = [stream.release(int(state)) for state in run.states]
+            truth = values[run.states]
+            apart["raw"].append(distances([r.answer for r in releases], truth))
+            apart["now"].append(distances([r.estimate for r in releases], truth))
+            apart["late"].append(distances(stream.smoothed(), truth))
+    raw, found, hindsight = (float(np.concatenate(rows).mean()) for rows in apart.values())
+    assert found <= now * raw, found / raw
+    assert hindsight <= late * raw, hindsight / raw
 
 
 # Laws

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
@@ -14,15 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dphmm import Limit
+from dphmm.books.changing import open_book
 from dphmm.cost import privacy_statement
 from dphmm.cost.history import History
 from dphmm.cost.words import CONDITION
 from dphmm.errors import ArgumentError
 from dphmm.noise.randomness import SeededRandomness
-from dphmm.report import TrackFacts, Truth, private_errors, scenario_page
+from dphmm.report import TrackFacts, Truth, private_errors, read_truth, scenario_page
 from dphmm.report.figures import sample_links
 from dphmm.report.svg import curves, nice_ticks
-from dphmm.scenario import Policy, Scenario
+from dphmm.scenario import Clock, Policy, Scenario
 from dphmm.scenario.released import Track, read_releases
 from tests import paper
 from tests.scenarios import is_one_line, paper_scenario, run, scenarios, trips, written
@@ -65,12 +69,14 @@ def released(folder: Path, *rows: tuple[str, object, int], **changes: object) ->
     return toml, out
 
 
-def said(scenario: Scenario, person: str, states: list[int], seed: int = 1) -> TrackFacts:
+def said(
+    scenario: Scenario, person: str, states: list[int], seed: int = 1, epsilon: int | None = None
+) -> TrackFacts:
     """A track of answers as if read from a file, with an experiment's noise."""
     stream = scenario.stream(person, randomness=SeededRandomness(np.random.default_rng(seed)))
     track = Track(person, stream)
     for time, state in enumerate(states, start=1):
-        track.releases.append(stream.release(state))
+        track.releases.append(stream.release(state, epsilon))
         assert stream._step is not None
         track.times.append(str(time))
         track.slots.append(time)
@@ -119,11 +125,10 @@ def test_the_promise_is_stated_in_numbers(tmp_path: Path) -> None:
     )
 
 
-def test_the_public_page_follows_from_scenario_and_releases_alone(tmp_path: Path) -> None:
+def test_the_public_page_follows_from_what_was_published_alone(tmp_path: Path) -> None:
     toml, out = released(tmp_path)
     run("report", toml, out, "-o", tmp_path / "before.html")
     (tmp_path / "trips.csv").unlink()
-    (tmp_path / "paper.ledger.jsonl").unlink()
     run("report", toml, out, "-o", tmp_path / "after.html")
     assert (tmp_path / "before.html").read_bytes() == (tmp_path / "after.html").read_bytes()
 
@@ -153,7 +158,9 @@ def test_json_says_what_was_spent_and_only_with_the_truth_how_good_it_was(tmp_pa
     truth = ("--private-truth", tmp_path / "trips.csv")
     facts = json.loads(run("report", toml, out, "-o", page, "--json", *truth).stdout)
     assert facts["private"] is True
-    assert set(facts["private_errors"]) == {"raw", "estimate", "lagged", "smoothed"}
+    kinds = {"raw", "estimate", "lagged", "smoothed"}
+    assert set(facts["private_errors"]) == {*kinds, "expected", "map", "fixes"}
+    assert set(facts["private_errors"]["expected"]) == kinds
 
 
 def test_the_chosen_person_is_drawn(tmp_path: Path) -> None:
@@ -283,6 +290,49 @@ def test_private_errors_are_mean_distances() -> None:
     assert found.releases == 3
 
 
+def test_errors_are_to_the_true_coordinates_and_the_map_has_its_part(tmp_path: Path) -> None:
+    toml, out = released(tmp_path)
+    lines = (tmp_path / "trips.csv").read_text().splitlines()
+    # Everybody is 3 to the right of and 4 above their state, but for one row without coordinates.
+    values, rows = paper.VALUES, [f"{lines[0]},x,y"]
+    for line, (_, _, state) in zip(lines[1:], WALK, strict=True):
+        rows.append(f"{line},{values[state - 1][0] + 3},{values[state - 1][1] + 4}")
+    rows[-1] = f"{lines[-1]},,"
+    (tmp_path / "true.csv").write_text("\n".join(rows) + "\n")
+    scenario = Scenario.load(toml)
+    truth = read_truth(tmp_path / "true.csv", scenario)
+    facts = [TrackFacts(track) for track in read_releases(out, scenario)]
+    found = private_errors(facts, truth)
+    assert (found.map, found.fixes, found.steps, found.releases) == (5, 4, 5, 5)
+    places = np.array([values[state - 1] for _, _, state in WALK], dtype=float)
+    places[:4] += [3, 4]
+    answers = np.concatenate([one.answers for one in facts])
+    assert found.raw == pytest.approx(np.linalg.norm(answers - places, axis=1).mean(), rel=EXACT)
+    hoped = np.concatenate([one.expected_errors for one in facts]).mean(axis=0)
+    np.testing.assert_allclose(found.expected, hoped, rtol=EXACT)
+    page = scenario_page(scenario, facts, truth=truth, unit="m")
+    assert "which 4 of 5 steps have; for the others to the place of their state" in page
+    assert "<td>5 m</td>" in page
+
+
+def test_the_earliest_row_of_a_step_is_the_one_that_was_answered(tmp_path: Path) -> None:
+    toml = written(tmp_path, clock=Clock(2))
+    lines = trips(("ann", 3, 5), ("ann", 2, 3)).splitlines()
+    (tmp_path / "trips.csv").write_text(f"{lines[0]},x,y\n{lines[1]},7,7\n{lines[2]},8,9\n")
+    truth = read_truth(tmp_path / "trips.csv", Scenario.load(toml))
+    assert dict(truth.states) == {("ann", 1): 2}
+    assert truth.fixes["ann", 1].tolist() == [8, 9]
+
+
+def test_everybody_can_be_picked_and_has_a_list_of_places(tmp_path: Path) -> None:
+    toml, out = released(tmp_path)
+    assert run("report", toml, out, "-o", tmp_path / "report.html").exit_code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert '<details name="person"><summary>bob: 2 answers' in page
+    assert page.count("that these answers gave away") == 1
+    assert page.count("Whoever knows more can be surer.") == 2
+
+
 # Bad input
 
 
@@ -340,3 +390,45 @@ def test_a_page_needs_somebody() -> None:
         scenario_page(scenario, [])
     with pytest.raises(ArgumentError, match="one of the 1 released people"):
         scenario_page(scenario, [said(scenario, "ann", [2])], person="eve")
+
+
+def test_a_report_on_a_second_day_counts_the_first(tmp_path: Path) -> None:
+    toml = written(tmp_path, limit=Limit(9))
+    days = []
+    for day, steps in enumerate(((1, 2, 3), (4, 5))):
+        days.append(tmp_path / f"day{day}.csv")
+        (tmp_path / "trips.csv").write_text(trips(*(("ann", time, 2) for time in steps)))
+        assert run("release", toml, tmp_path / "trips.csv", "-o", days[-1]).exit_code == 0
+    scenario, page = Scenario.load(toml), tmp_path / "report.html"
+    book = toml.with_name(f"{toml.stem}.ledger.jsonl")
+    asked = run("report", toml, days[1], "-o", page, "--json")
+    assert asked.exit_code == 0, asked.output
+    assert json.loads(asked.stdout)["spent"] == {"ann": "5"}
+    assert "5 releases, epsilon 5 in all" in json.loads(asked.stdout)["statement"]
+    assert "<td>4</td>" in page.read_text()  # left of 9
+    with closing(open_book(str(book))) as held:
+        (track,) = read_releases(days[1], scenario, book=held)
+    assert [release.time for release in track.releases] == [4, 5]
+    estimates = [
+        [float(row["estimate_x"]), float(row["estimate_y"])]
+        for row in csv.DictReader(days[1].read_text().splitlines())
+    ]
+    np.testing.assert_array_equal(TrackFacts(track).estimates.round(3), estimates)
+    # Without the ledger the page says that it is not everything, and what is left is not said.
+    book.rename(tmp_path / "elsewhere")
+    alone = run("report", toml, days[1], "-o", page, "--json")
+    assert json.loads(alone.stdout)["spent"] == {"ann": "2"}
+    assert "Whatever else was said about them" in page.read_text()
+    assert "ε left" not in page.read_text()
+    other = tmp_path / "other.ledger.jsonl"
+    again = run("release", toml, tmp_path / "trips.csv", "-o", days[0], "--ledger", other)
+    assert again.exit_code == 0, again.output
+    refused = run("report", toml, days[1], "-o", page, "--ledger", other)
+    assert is_one_line(refused.stderr)
+    assert "row must be in the book" in refused.stderr
+
+
+def test_the_price_of_one_answer_is_the_largest_of_anybody() -> None:
+    scenario = paper_scenario()
+    people = [said(scenario, "ann", [2]), said(scenario, "bob", [2], epsilon=3)]
+    assert "become at most 20.1 to 1 (epsilon 3)" in scenario_page(scenario, people)

@@ -15,6 +15,7 @@ from dphmm import (
     ArgumentError,
     Batch,
     BudgetError,
+    Clock,
     KeyedRandomness,
     Ledger,
     MarkovModel,
@@ -237,6 +238,44 @@ def test_the_most_answers_of_a_day_are_counted_where_clocks_change() -> None:
     shop = Schedule(hours=["08:00-20:00"], every="1 h", step="5 min")
     assert (shop.most_in(288), shop.most_in(144)) == (12, 12)
     assert Schedule(hours=["08:00-20:00"], apart="3 h", step="5 min").most_in(288) == 8
+
+
+def test_the_most_answers_are_those_of_any_year_and_any_rhythm() -> None:
+    night = Schedule(hours=["01:30"], step="30 min", zone="Europe/Moscow")
+    first = Clock("30 min").slot_of("2014-10-25T18:00:00Z")  # clocks went back for good
+    assert sum(night.speaks(slot) for slot in range(first, first + 48)) == 2
+    assert night.most_in(48) == 2
+    rare = Schedule(every="9278 h", hours=["00:00-24:00"], step="1 h")
+    assert rare.most_in(24) == 1  # though no time of 2024 is among them
+    noon = Schedule(hours=["12:00"], step="1 h", zone="Europe/Berlin")
+    assert 365 <= noon.most_in(365 * 24) <= 375
+
+
+@given(
+    hours=st.sampled_from([["01:30"], ["02:00-03:00"], ["22:00-06:00", "12:00"]]),
+    zone=st.sampled_from([None, "Europe/Berlin", "Europe/Moscow", "Asia/Kathmandu"]),
+    step=st.sampled_from([7, 30, 60]), every=st.integers(1, 5), phase=st.integers(0, 4),
+    window=st.sampled_from([1, 5, 24, 48, 200]), year=st.integers(1970, 2060),
+    part=st.sampled_from([0, 80, 295, 360]),
+)  # fmt: skip
+def test_no_year_has_more_answers_than_the_most(
+    hours: list[str], zone: str | None, step: int, every: int, phase: int, window: int,
+    year: int, part: int,
+) -> None:  # fmt: skip
+    schedule = Schedule(
+        hours=hours,
+        zone=zone,
+        step=f"{step} min",
+        every=every,
+        phase=phase,  # type: ignore[arg-type]
+    )
+    first = Clock(f"{step} min").slot_of(f"{year}-01-01T00:00:00Z") + part * 1440 // step
+    said = allowed_at(schedule, first + np.arange(15 * 1440 // step + window))
+    counts = np.convolve(said, np.ones(window, dtype=int), "valid")
+    most = schedule.most_in(window)
+    assert counts.max() <= most
+    if zone is None and every == 1 and step != 7:
+        assert counts.max() == most
 
 
 @given(path=st.lists(st.integers(0, 3), min_size=1, max_size=10))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import random
 from collections.abc import Iterator
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphmm import ArgumentError, BudgetError, DataError, Limit, Schedule
+from dphmm import ArgumentError, Batch, BudgetError, DataError, Limit, Schedule
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.ground import Ground
 from dphmm.errors import MissingExtraError
@@ -33,6 +34,7 @@ from dphmm.spark import session as new_session
 from tests import scenarios
 from tests.spark_worlds import (
     KEY,
+    KEYED,
     as_batch,
     city,
     everything,
@@ -357,6 +359,69 @@ def test_a_window_is_counted_across_runs(spark: Any, folder: Path, key_file: str
             previous=before, partitions=1,
         )  # fmt: skip
     assert (fault.value.opens, fault.value.window) == (5, "2 per 4 steps")
+
+
+@spark_only
+def test_a_staircase_with_a_schedule_and_a_window_is_that_of_a_batch(
+    spark: Any, folder: Path, key_file: str
+) -> None:
+    """Answers to the last bit, over two runs; then a limit that the schedule would pass."""
+    scenario = city(
+        4, mechanism="staircase", epsilon=Fraction(2), when=Schedule(every=2, phase=1),
+        limit=Limit.read("2 per 2 steps, 12 in all"),
+    )  # fmt: skip
+    assert scenario.plan.mechanism == "staircase"
+    terms, people = scenario.terms, [f"p{number:02d}" for number in range(24)]
+    states = np.random.default_rng(4).integers(16, size=(12, 24))
+    batch = Batch(
+        terms.model, terms.plan, epsilon=terms.epsilon, start=terms.start, people=people, time=0,
+        limit=terms.limit, schedule=terms.schedule, randomness=KEYED, law=terms.law,
+    )  # fmt: skip
+    expected, estimates = {}, {}
+    for some in states:
+        said = batch.release(some)
+        parts = zip(said.people, said.times, said.lattice, said.answer, said.estimate, strict=True)
+        for person, time, lattice, answer, estimate in parts:
+            expected[people[person], str(time)] = lattice.tolist(), answer.tobytes()
+            estimates[people[person], str(time)] = estimate
+    assert len(expected) == 6 * 24
+    found, before = {}, None
+    for first, last in ((1, 8), (8, 12)):
+        rows = [
+            Row(0, name, str(slot), slot, int(states[slot - 1, person]))
+            for slot in range(first, last + 1)
+            for person, name in enumerate(people)
+        ]
+        trips, out = folder / f"stairs-{first}", str(folder / f"stairs-{first}-out")
+        everything.write(as_batch(rows, labels=scenario.labels), trips / "0.parquet")
+        bulk.release(
+            spark, scenario, str(trips), out, key_file=key_file, previous=before, partitions=3
+        )
+        points = {}
+        for row in bulk.releases(spark, scenario, out).collect():
+            if row["x"] is not None:
+                moment = row["person"], row["time"]
+                points[moment] = np.array([row["x"], row["y"]]).tobytes()
+                told = [row["estimate_x"], row["estimate_y"]]
+                # As many digits as a table has.
+                np.testing.assert_allclose(told, estimates[moment], atol=0.005)
+        for row in bulk.ledger(spark, scenario, out).collect():
+            if row["epsilon"] != "0":
+                moment = row["person"], row["time"]
+                found[moment] = json.loads(row["lattice"]), points[moment]
+        before = out
+    assert found == expected
+    narrow = scenario.replace(limit=Limit.read("2 per 3 steps"))
+    trips = folder / "stairs-over"
+    everything.write(
+        as_batch([Row(0, "p03", "13", 13, 1)], labels=scenario.labels), trips / "0.parquet"
+    )
+    with pytest.raises(BudgetError, match="limit of 2 per 3 steps, got a request for 2") as fault:
+        bulk.release(
+            spark, narrow, str(trips), str(folder / "stairs-over-out"), key_file=key_file,
+            previous=before, partitions=1,
+        )  # fmt: skip
+    assert (fault.value.opens, fault.value.window) == (14, "2 per 3 steps")
 
 
 def test_what_is_missing_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

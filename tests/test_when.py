@@ -40,7 +40,7 @@ from dphmm.release.book import Book
 from dphmm.release.engine import Ask
 from dphmm.release.moment import Line
 from dphmm.release.schedule import SILENCE
-from dphmm.scenario.checking import how_often
+from dphmm.scenario.checking import how_often, spoken_steps
 from dphmm.scenario.released import read_releases
 from dphmm.spark import partition
 from dphmm.spark.partition import Partition
@@ -681,6 +681,22 @@ def test_check_tells_how_often_it_speaks_and_what_that_costs(tmp_path: Path) -> 
         "cost 1 in all, as much as 0.125 at every step."
     )
     assert how_often(city(3)) is None
+    night = city(3, when=Schedule(hours=["01:30"]), clock=Clock("30 min", zone="Europe/Moscow"))
+    assert "It speaks at 01:30 (Europe/Moscow): at most 2 answers" in night.check().guarantee
+    assert "at 01:30 (Europe/Moscow)" in night._repr_html_()
+
+
+def test_check_counts_the_answers_that_the_schedule_allows(tmp_path: Path) -> None:
+    path = tmp_path / "city.toml"
+    city(3, when=Schedule(every=4, phase=3)).save(path)
+    plain = run("check", path, "--steps", 9).stdout
+    assert "as [when] says, the first at once (3 of them):\n  3 releases, epsilon" in plain
+    hours = Schedule(hours=("08:00-09:00",), apart=4, step="15 min")
+    assert spoken_steps(hours, 6) == [True, False, False, False, False, False]
+    assert spoken_steps(replace(hours, apart=1), 6) == [True] * 4 + [False] * 2
+    assert spoken_steps(Schedule(error=10**9), 3) == [True] * 3
+    never = Schedule(every=96, phase=1, hours=("00:00",), step="15 min")
+    assert not any(spoken_steps(never, 50))
 
 
 def test_a_ledger_shows_when_it_last_spoke(tmp_path: Path) -> None:

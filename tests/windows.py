@@ -41,7 +41,7 @@ def limits(draw: st.DrawFn, *, windows: int = 0) -> Limit:
 
 def sums(paid: Paid, width: int, slot: int | None = None) -> list[Fraction]:
     """What every window of a width holds, or every one that contains a slot."""
-    starts = range(slot - width + 1, slot + 1) if slot is not None else range(-40, 60)
+    starts = range(slot - width + 1, slot + 1) if slot is not None else range(-70, 60)
     return [
         sum((price for when, price in paid if start <= when < start + width), start=Fraction(0))
         for start in starts
@@ -82,8 +82,13 @@ class Plain:
         rows: Sequence[Row],
         *allowed: Limit | None,
         when: Schedule | None = None,
+        size: int = 1,
     ) -> tuple[list[int], list[int]]:
-        """The verdict on each row, and which rows are answered, in order of time."""
+        """The verdict on each row, and which rows are answered, in order of time.
+
+        With a slot of so many instants, prices are paid where slots begin, and the windows of
+        limits are that many instants long.
+        """
         answered = self.answered.setdefault(query, set())
         latest = max(answered, default=min(slot for slot, _ in rows) - 1)
         verdicts = [0] * len(rows)
@@ -102,11 +107,11 @@ class Plain:
                 verdict = Verdict.SILENT
                 latest = slot
                 answered.add(slot)
-            elif not all(allows(self.paid, limit, slot, price) for limit in allowed):
+            elif not all(allows(self.paid, limit, slot * size, price) for limit in allowed):
                 verdict = Verdict.OVER
             else:
                 latest = self.spoke[query] = slot
-                self.paid.append((slot, price))
+                self.paid.append((slot * size, price))
                 new.append(number)
             verdicts[number] = decided[slot] = verdict
         answered |= {rows[number][0] for number in new}

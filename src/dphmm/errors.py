@@ -26,6 +26,7 @@ from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from unicodedata import is_normalized
 
 __all__ = [
     "ArgumentError",
@@ -195,7 +196,8 @@ def check_name(name: str, argument: str) -> str:
     """The name of a person or a question, if it can be stored, printed and told from others.
 
     Cells of a file are read without the blanks around them, so a name has none at its ends:
-    " ann" would be somebody else than "ann" by another route.
+    " ann" would be somebody else than "ann" by another route. An accented letter may be written
+    as one character or as two that print alike, so only Unicode's form NFC, the one, is a name.
 
     Args:
         name: What was given.
@@ -206,6 +208,10 @@ def check_name(name: str, argument: str) -> str:
         raise ArgumentError(
             f"{argument} must be 1 to {LONGEST_NAME} printable characters, none of them a blank "
             f"at either end"
+        )
+    if not is_normalized("NFC", name):
+        raise ArgumentError(
+            f"{argument} must be in Unicode's form NFC, got letters that are written in parts"
         )
     return name
 

@@ -15,6 +15,7 @@ from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
 from dphmm.errors import ArgumentError, DataError
 from dphmm.noise.randomness import Randomness
+from dphmm.release.admission import Verdict, refusal
 from dphmm.release.book import KeyInUse, fingerprint_of
 from dphmm.release.moment import Line
 from dphmm.release.standing import Standing
@@ -72,6 +73,8 @@ def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
             "scenario must have the time step of the answers, got another, in which their slots "
             "are other times; give its query another name"
         )
+    if standing.plane not in (None, terms.plane):
+        raise refusal(Verdict.ELSEWHERE)
     if not same_states:
         return replace(standing, law=terms.law, belief=terms.start)
     if standing.belief.n_states != terms.model.n_states:
@@ -83,12 +86,18 @@ def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
 
 
 def rotate_key(book: MemoryBook | Store, randomness: Randomness | None) -> KeyInUse:
-    """Let another key serve from the slot after the latest answer on; earlier ones are closed."""
+    """Let another key serve from the slot after the latest answer on; earlier ones are closed.
+
+    Slots of two clocks are not the same times, so each clock has its own first one.
+    """
     before, latest = book.key(), book.latest()
-    if before is None or latest is None:
+    if before is None or not latest:
         raise ArgumentError("book must hold an answer to have a key to rotate, got none")
     if before.fingerprint == fingerprint_of(randomness):
         raise ArgumentError("key must be another than the present one, got the same")
-    key = KeyInUse(fingerprint_of(randomness), latest + 1, rotated=True)
+    firsts = dict(before.clocks)
+    for clock, last in sorted(latest.items()):
+        firsts[clock] = max(last + 1, firsts.get(clock, last + 1))
+    key = KeyInUse(fingerprint_of(randomness), max(firsts.values()), rotated=True, clocks=firsts)
     book.use_key(key)
     return key

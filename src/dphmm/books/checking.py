@@ -11,7 +11,7 @@ from dphmm.books.database import Row, Transaction
 from dphmm.books.opening import version_of
 from dphmm.books.store import Store
 from dphmm.cost.budget import Budget
-from dphmm.cost.limit import Limit
+from dphmm.cost.limit import Limit, begin_of, step_of
 from dphmm.errors import DataError, NotFoundError
 from dphmm.geometry.exact import as_text
 from dphmm.release.standing import Standing
@@ -92,12 +92,16 @@ def _person_problems(
             yield f"the standing of {query!r} is another line's"
     if spent != total:
         yield f"the standings have spent {spent}, the answers cost {total}"
-    # Under two clocks each has windows of its own, which hold at least its own answers.
+    # Windows that are counted in steps are longer for slower clocks: faster ones pass them.
     for clock in sorted(set(clocks.values())) if limit.windows else ():
-        budget = Budget(limit.in_steps(clock, "budget"))
-        for query in [query for query in clocks if clocks[query] == clock]:
-            for time, price in prices.get(query, ()):
-                budget.add(time, price)
+        unit, size = step_of(clock)
+        spans = [
+            (*begin_of(time, own, clock), price)
+            for query, own in clocks.items()
+            if step_of(own)[0] == unit and step_of(own)[1] >= size
+            for time, price in prices.get(query, ())
+        ]
+        budget = Budget(limit.in_steps(clock, "budget"), spans=spans, size=size)
         for window in budget.windows:
             if budget.most(window.width) > window.amount:
                 most = as_text(budget.most(window.width))

@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Integral
 
 from dphmm.cost.budget import Span
-from dphmm.cost.limit import spread
+from dphmm.cost.limit import begin_of, slot_from
 from dphmm.cost.totals import Totals
 from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
@@ -82,7 +82,7 @@ class MemoryBook:
             answered=said,
             spent=Fraction(self._spent[person].of(0)) if person in self._spent else Fraction(0),
             recent=partial(self._recent, person),
-            opens=None if self._key is None else self._key.opens,
+            opens=Place.opens if self._key is None else self._key.opens,
             known=person in self._spent,
             version=self._versions.get(person, 0),
             key=self._key,
@@ -99,11 +99,11 @@ class MemoryBook:
         found = []
         with self._guard:
             for line, own in self._clocks.get(person, {}).items():
-                earliest, _ = spread(since, clock, own)
+                earliest = slot_from(since, own, clock)
                 for time, record in reversed(self._records.get(line, {}).items()):
                     if time < earliest:
                         break
-                    found.append((*spread(time, own, clock), record.epsilon))
+                    found.append((*begin_of(time, own, clock), record.epsilon))
         return found
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
@@ -198,6 +198,11 @@ class MemoryBook:
         answers = sum(len(said) for said in self._records.values())
         return f"{type(self).__name__}({len(self._spent)} people, {answers} answers)"
 
-    def latest(self) -> int | None:
-        """The last slot that was answered for anybody."""
-        return max((next(reversed(said)) for said in self._records.values() if said), default=None)
+    def latest(self) -> dict[str, int]:
+        """The last slot of each clock that was answered for anybody."""
+        found: dict[str, int] = {}
+        for line, said in self._records.items():
+            if said:
+                clock, last = self._clocks.get(line[:2], {}).get(line, ""), next(reversed(said))
+                found[clock] = max(last, found.get(clock, last))
+        return found

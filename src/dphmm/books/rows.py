@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import inf
 
 from dphmm.books.database import Database, Row, Transaction
+from dphmm.cost.ledger import Entry
 from dphmm.cost.limit import Limit
 from dphmm.cost.totals import Totals
 from dphmm.errors import DataError, StoreError, expect
@@ -21,9 +22,10 @@ from dphmm.release.standing import Standing
 __all__ = [
     "AnsweredTimes",
     "Person",
-    "as_cost",
     "find_answers",
+    "find_entries",
     "find_key_in_use",
+    "find_latest",
     "find_person",
     "find_prices",
     "find_queries",
@@ -154,7 +156,7 @@ def _record(line: Line, row: Row) -> Record:
         time=time,
         law=law,
         epsilon=Fraction(epsilon),
-        constrained=as_cost(constrained),
+        constrained=_cost(constrained),
         lattice=tuple(json.loads(lattice)),
         estimate=tuple(json.loads(estimate)),
         statement=statement,
@@ -163,7 +165,7 @@ def _record(line: Line, row: Row) -> Record:
     )
 
 
-def as_cost(text: str) -> Fraction | float:
+def _cost(text: str) -> Fraction | float:
     """A price that may be infinite."""
     return inf if text == "inf" else Fraction(text)
 
@@ -172,6 +174,16 @@ def find_queries(transaction: Transaction, person: Person) -> list[str]:
     """The questions about a person that stand somewhere."""
     rows = transaction.rows("SELECT query FROM standings WHERE person = ?", (person.number,))
     return [row[0] for row in rows]
+
+
+def find_entries(transaction: Transaction, person: int) -> list[Entry]:
+    """What was said about a person, to every question, and what it cost."""
+    rows = transaction.rows(
+        "SELECT time, query, epsilon, constrained FROM answers "
+        "WHERE person = ? AND lattice <> '[]' ORDER BY number",
+        (person,),
+    )
+    return [Entry(time, query, Fraction(e), _cost(cost)) for time, query, e, cost in rows]
 
 
 def find_prices(
@@ -185,6 +197,22 @@ def find_prices(
     # Many answers have few prices, and reading a fraction is slow.
     prices = {text: Fraction(text) for text in {epsilon for _, epsilon in rows}}
     return [(time, prices[epsilon]) for time, epsilon in rows]
+
+
+def find_latest(transaction: Transaction) -> dict[str, int]:
+    """The last slot of each clock that was answered for anybody."""
+    rows = transaction.rows(
+        "SELECT standings.law, max(answers.time), max(standings.person), max(standings.query) "
+        "FROM answers LEFT JOIN standings ON standings.person = answers.person "
+        "AND standings.query = answers.query GROUP BY standings.law, standings.query"
+    )
+    found: dict[str, int] = {}
+    for _, last, person, query in rows:
+        # One clock for all who follow a law, of which it is a part.
+        standing = None if person is None else find_standing(transaction, person, query)
+        clock = "" if standing is None else standing.clock
+        found[clock] = max(last, found.get(clock, last))
+    return found
 
 
 def latest_answers(transaction: Transaction, person: int) -> dict[str, int]:

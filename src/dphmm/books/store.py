@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from fractions import Fraction
+from contextlib import suppress
 from functools import cache, partial
 from numbers import Integral
 from pathlib import Path
@@ -21,9 +21,10 @@ from dphmm.books.opening import prepare
 from dphmm.books.rows import (
     AnsweredTimes,
     Person,
-    as_cost,
     find_answers,
+    find_entries,
     find_key_in_use,
+    find_latest,
     find_person,
     find_prices,
     find_queries,
@@ -34,8 +35,8 @@ from dphmm.books.rows import (
 )
 from dphmm.books.tombstones import Tombstone, bury, tombstone_name, tombstone_of
 from dphmm.cost.budget import Span
-from dphmm.cost.ledger import Entry, Ledger
-from dphmm.cost.limit import Limit, spread
+from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import FOREVER, Limit, begin_of, slot_from, step_of
 from dphmm.errors import (
     ArgumentError,
     MovedError,
@@ -138,7 +139,7 @@ class Store:
             spent=found.spent,
             recent=cache(partial(self._recent, line, found)),
             limit=found.limit,
-            opens=None if key is None else key.opens,
+            opens=Place.opens if key is None else key.opens,
             key=key,
             known=person is not None,
             version=found.version,
@@ -156,16 +157,16 @@ class Store:
         return find_standing(transaction, person.number, query)
 
     def _recent(self, line: Line, person: Person, clock: str, since: int) -> list[Span]:
-        """What was spent on a person from a slot of the line's clock on, on every line."""
+        """What was spent on a person from an instant of the line's clock on, on every line."""
         found: list[Span] = []
         with self.database.transaction(write=False) as transaction:
             if person.carried:
                 found += self._stone(transaction, line.client, line.person).spans(clock)
             for query in find_queries(transaction, person):
                 own = clock if query == line.query else self._clock(transaction, person, query)
-                earliest, _ = spread(since, clock, own)
+                earliest = slot_from(since, own, clock)
                 for time, price in find_prices(transaction, person.number, query, earliest):
-                    found.append((*spread(time, own, clock), price))
+                    found.append((*begin_of(time, own, clock), price))
         return found
 
     def _clock(self, transaction: Transaction, person: Person, query: str) -> str:
@@ -280,11 +281,10 @@ class Store:
             )
         self._key = None
 
-    def latest(self) -> int | None:
-        """The last slot that was answered for anybody."""
+    def latest(self) -> dict[str, int]:
+        """The last slot of each clock that was answered for anybody."""
         with self.database.transaction(write=False) as transaction:
-            row = transaction.row("SELECT max(time) FROM answers")
-        return None if row is None else row[0]
+            return find_latest(transaction)
 
     def begin(self, person: str, *, client: str = "", budget: Exact | Limit | None = None) -> None:
         """Make a person known; doing it again changes nothing.
@@ -331,20 +331,20 @@ class Store:
         """
         with self.database.transaction(write=False) as transaction:
             found = self._known(transaction, client, person)
-            rows = transaction.rows(
-                "SELECT time, query, epsilon, constrained FROM answers "
-                "WHERE person = ? AND lattice <> '[]' ORDER BY number",
-                (found.number,),
-            )
-            clocks = {self._clock(transaction, found, q) for q in find_queries(transaction, found)}
-            stone = self._stone(transaction, client, person) if found.carried else Tombstone()
-        entries = [Entry(t, query, Fraction(e), as_cost(cost)) for t, query, e, cost in rows]
-        limit, recent = found.limit, []
-        if limit is not None and len(clocks) == 1:
-            (clock,) = clocks
-            limit, recent = limit.in_steps(clock, "budget"), stone.spans(clock)
-        pairs = [(last, price) for _, last, price in recent]
-        return Ledger(limit, entries, spent=found.carried, recent=pairs)
+            entries = find_entries(transaction, found.number)
+            queries = find_queries(transaction, found)
+            clocks = {query: self._clock(transaction, found, query) for query in queries}
+        ledger = Ledger(found.limit, entries, spent=found.carried)
+        if ledger.width and clocks:
+            # At the finest clock's slots windows are shortest, if they are counted in steps.
+            query = min(clocks, key=lambda query: step_of(clocks[query])[1])
+            clock = clocks[query]
+            (place,) = self.places([Line(client, person, query)])
+            with suppress(ArgumentError):  # where the windows are no whole steps of it
+                begins = [begin_of(e.time, clocks.get(e.query, clock), clock)[1] for e in entries]
+                latest = max(begins, default=0) // step_of(clock)[1]
+                ledger._count(place.budget(place.both(None, clock), clock, -FOREVER), latest)
+        return ledger
 
     def people(self, *, client: str = "") -> list[str]:
         """The names of a client's people.

@@ -12,7 +12,7 @@ from fractions import Fraction
 from dphmm.books.database import Transaction
 from dphmm.books.rows import Person, latest_answers
 from dphmm.cost.budget import Span
-from dphmm.cost.limit import FOREVER, Limit, spread
+from dphmm.cost.limit import FOREVER, Limit, begin_of
 from dphmm.noise.randomness import encoded
 
 __all__ = ["Tombstone", "bury", "tombstone_name", "tombstone_of"]
@@ -48,7 +48,7 @@ class Tombstone:
         last = -FOREVER
         for query, time in self.times.items():
             own = self.clocks.get(query)
-            last = max(last, FOREVER if own is None else spread(time, own, clock)[1])
+            last = max(last, FOREVER if own is None else begin_of(time, own, clock)[1])
         return [(-FOREVER, last, self.spent)]
 
 

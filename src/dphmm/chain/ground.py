@@ -36,19 +36,20 @@ class Ground:
 
     Args:
         places: (n,) or (n, 2) coordinates of the places.
+        argument: What a message calls them.
     """
 
-    def __init__(self, places: ArrayLike) -> None:
+    def __init__(self, places: ArrayLike, argument: str = "places") -> None:
         try:
             given = np.asarray(places, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ArgumentError("places must be coordinates, a row for each place") from None
+            raise ArgumentError(f"{argument} must be coordinates, a row for each place") from None
         if given.ndim == 1:
             given = np.stack([given, np.zeros(len(given))], axis=1)
         if given.ndim != 2 or given.shape[1] != 2 or not len(given):
-            raise ArgumentError(f"places must have one or two coordinates, got {given.shape}")
+            raise ArgumentError(f"{argument} must have one or two coordinates, got {given.shape}")
         if not np.isfinite(given).all():
-            raise ArgumentError("places must be finite")
+            raise ArgumentError(f"{argument} must be finite")
         self.places: FloatArray = given
         self._tree = cKDTree(given)
 

@@ -20,8 +20,9 @@ from dphmm.chain.anywhere import Zeros, chosen_anywhere
 from dphmm.chain.ground import TURNS, Ground, directions, normalised
 from dphmm.chain.markov import MarkovModel
 from dphmm.chain.momentum import PATIENCE, RARELY, MomentumModel, contexts_of
+from dphmm.chain.stochastic import entries_of
 
-__all__ = ["Habits", "Rings", "Turns", "settle"]
+__all__ = ["SHARPNESS", "Habits", "Rings", "Turns", "habits_of", "settle"]
 
 SQUARES = (0, 1, 2, 6, 20, 72, 272, 1056)
 """How far the moves of each ring go at most, in squares of whole neighbours."""
@@ -43,6 +44,12 @@ FLOOR = 0.05
 
 MOST_ANYWHERE = 0.5
 
+CONTEXTS = TURNS + PATIENCE
+
+SHARPNESS = 1.6
+"""With it regions hold people of GeoLife, Gowalla and a made-up city who were not learned from as
+often as they say (docs/learning.md). A public constant, so it costs nothing."""
+
 
 @dataclass(frozen=True, eq=False)
 class Rings:
@@ -62,7 +69,7 @@ class Rings:
     def squares(self) -> IntArray:
         """The largest square of each ring."""
         if self.reach is None:
-            many = STORED / (pi * (TURNS + PATIENCE) * len(self.ground.places))
+            many = STORED / (pi * CONTEXTS * len(self.ground.places))
             farthest = int(np.clip(many, 2, SQUARES[-2]))
         else:
             # A square that is whole but for rounding is whole: which bins there are is public.
@@ -110,7 +117,15 @@ class Turns:
             states: The places, one a step.
         """
         context = contexts_of(states, self.ground, PATIENCE)[1:-1]
-        direction = directions(self.ground.steps(states[1:-1], states[2:]))
+        return self.kinds(context, directions(self.ground.steps(states[1:-1], states[2:])))
+
+    def kinds(self, context: IntArray, direction: IntArray) -> IntArray:
+        """The bin of each step in a direction, or none, after some context.
+
+        Args:
+            context: As `contexts_of` has it.
+            direction: As `directions` has it.
+        """
         after = np.where(direction < 0, 0, 1 + _turn(context, direction))
         age = np.searchsorted(AGES, context - TURNS + 1, side="right") - 1
         return np.where(context < TURNS, after, MOVING + 2 * age + (direction >= 0))
@@ -168,7 +183,7 @@ class Habits:
             return MarkovModel(normalised(matrix), **options)
         stays, turns = self._contexts(settle(turned), share[0])
         direction, moves = directions(steps), (steps != 0).any(axis=1)
-        contexts = TURNS + PATIENCE
+        contexts = CONTEXTS
         rows, columns, entries = [], [], []
         for context in range(contexts):
             turn = turns[_turn(context, direction)] if context < TURNS else 1.0
@@ -198,6 +213,26 @@ class Habits:
     def _sharp(self, share: FloatArray) -> FloatArray:
         powers = (share / share.sum()) ** self.sharpness
         return np.asarray(powers / powers.sum())
+
+
+def habits_of(
+    counts: sparse.csr_array, ground: Ground, zeros: Zeros, anywhere: float | None
+) -> MarkovModel:
+    """The chain of what people do anywhere, from counts between places with their contexts.
+
+    Args:
+        counts: How often each state of a momentum chain moved to each.
+        ground: Where the places lie.
+        zeros: As for `MarkovModel.fit`.
+        anywhere: As for `Habits.draw`.
+    """
+    sources, targets = entries_of(counts)
+    steps = ground.steps(sources // CONTEXTS, targets // CONTEXTS)
+    rings, turns = Rings(ground), Turns(ground)
+    far, turned = np.zeros(rings.size), np.zeros(turns.size)
+    np.add.at(far, rings.kinds(steps), counts.data)
+    np.add.at(turned, turns.kinds(sources % CONTEXTS, directions(steps)), counts.data)
+    return Habits(rings, SHARPNESS).draw(far, turned, zeros=zeros, anywhere=anywhere)
 
 
 def settle(numbers: Sequence[float] | FloatArray) -> FloatArray:

@@ -14,9 +14,11 @@ from dphmm.scenario.checking import (
     Step,
     check_steps,
     covered,
+    doubts,
     guarantee,
     how_often,
     planned_costs,
+    spoken_steps,
 )
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
@@ -58,6 +60,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 if often is None
                 else asdict(often) | {"epsilon": as_text(often.epsilon)},
                 "exposed": unprotected,
+                "doubts": doubts(scenario),
                 "unit": unit_of(scenario),
                 "steps": [_plain(step) for step in found],
                 "costs": None if costs is None else costs.plain(),
@@ -66,6 +69,8 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         return int(unprotected)
     click.echo(f"{scenario.name}: {len(scenario.states)} states; model: {scenario.source}")
     click.echo(guarantee(scenario))
+    for doubt in doubts(scenario):
+        click.echo(f"note: {doubt}")
     head = "step  possible  exposed  repair adds  hull                    DoP         error"
     click.echo(f"{head:82s}  least")
     unit = unit_of(scenario)
@@ -91,7 +96,10 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         "least: no mechanism that answers every point of the lattice under such a hull errs by less"
     )
     if costs is not None:
-        click.echo(f"If each of {steps} steps is answered:")
+        spoken = sum(spoken_steps(scenario.settings.schedule, steps))
+        each = f"If each of {steps} steps is answered"
+        some = f"If {steps} steps are answered as [when] says, the first at once ({spoken} of them)"
+        click.echo(f"{each if scenario.settings.when is None else some}:")
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     nobody = f"Nobody is exposed in these steps{covered(scenario)}."
     verdict = "Somebody is exposed." if unprotected else nobody

@@ -16,7 +16,10 @@ from dphmm.chain.estimates import ESTIMATES, Estimate
 from dphmm.errors import DataError, require
 from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.scenario import Scenario
+from dphmm.tables.clock import Clock
 from dphmm.tables.keys import read_key
+from dphmm.tables.states import States
+from dphmm.tables.trips import read_trips, tracks_of
 
 __all__ = [
     "check_apart",
@@ -27,10 +30,12 @@ __all__ = [
     "is_quiet",
     "json_option",
     "keyed",
+    "ledger_beside",
     "load_with",
     "print_json",
     "progress",
     "read_key",
+    "read_tracks",
     "say",
     "spark_session",
 ]
@@ -38,6 +43,8 @@ __all__ = [
 Item = TypeVar("Item")
 OFTEN = 30.0
 """Seconds between two lines about progress where nobody watches a bar."""
+TOGETHER = 10_000
+"""Rows whose coordinates are looked up together."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -112,6 +119,14 @@ def keyed(key_file: str | None) -> Randomness | None:
     return None if key_file is None else KeyedRandomness(read_key(key_file))
 
 
+def read_tracks(
+    trips: str, states: States, clock: Clock, columns: dict[str, str]
+) -> list[tuple[list[int], list[int]]]:
+    """Everybody's slots, and where they were in them."""
+    rows = read_trips(trips, states, clock, columns=columns, together=TOGETHER)
+    return tracks_of(progress(rows, what="reading"))
+
+
 PLAIN_COLUMNS = ("person", "time", "state", "x", "y", "latitude", "longitude")
 
 
@@ -174,3 +189,9 @@ class _Lines:
             self._said = now
             of = f" of {self._total}" if self._total else ""
             click.echo(f"dphmm: {self._what}: {self._done}{of}", err=True)
+
+
+def ledger_beside(scenario_file: str) -> Path:
+    """The ledger of a scenario, unless another is named."""
+    path = Path(scenario_file)
+    return path.with_name(f"{path.stem}.ledger.jsonl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,43 +10,45 @@ import click
 import numpy as np
 
 from dphmm.chain.anywhere import HELD_OUT, Share, Zeros
-from dphmm.chain.calendar import PARTS, Calendar
-from dphmm.chain.ground import Ground
+from dphmm.chain.calendar import PARTS
 from dphmm.cli.common import (
     column_option,
     columns_from,
     engine_option,
+    is_quiet,
     json_option,
     print_json,
-    progress,
+    read_tracks,
     say,
     spark_session,
 )
+from dphmm.cli.evaluate import PRIVATE, facts_of, judge_learning, judging_scenario
+from dphmm.cli.ways import (
+    COUNTS,
+    calibrated,
+    counting_of,
+    learn_as,
+    levels_of,
+    number_or,
+    support_of,
+)
 from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
-from dphmm.scenario.counting import CHAINS, Counting, Kind
+from dphmm.scenario.counting import CHAINS, CONFIDENCE, Kind
+from dphmm.scenario.judging import Judgement, People
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
-    learn_public,
-    learn_walks,
-    moves_within,
-    support_from_edges,
 )
 from dphmm.scenario.models import LearnedModel, write_model
-from dphmm.scenario.private import Levels, learn_private
+from dphmm.scenario.private import Levels
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
-from dphmm.tables.trips import read_trips
-from dphmm.tables.units import length
 
 __all__ = ["command"]
-
-TOGETHER = 10_000
-"""Rows whose coordinates are looked up together."""
 
 
 @click.command("learn")
@@ -64,6 +67,12 @@ TOGETHER = 10_000
 )
 @click.option("--by", type=click.Choice(list(PARTS)), help="A model for each hour, or weekday.")
 @click.option("--smoothing", default=0.0, type=click.FloatRange(0), help="Added to every count.")
+@click.option(
+    "--confidence",
+    callback=lambda context, option, given: number_or(given, HELD_OUT, COUNTS),
+    help="How much a raw count counts against what people do anywhere: a number up to 1, held-out, "
+    "or counts for the counts alone; by default what held other people best.",
+)
 @click.option("--epsilon", help="Learn privately, at this price for everything of one person.")
 @click.option("--prior", default=0.5, show_default=True, help="Added to every noisy number.")
 @click.option("--radius", help="How far moves go, such as 500 or 0.5km.")
@@ -77,9 +86,10 @@ TOGETHER = 10_000
 )
 @click.option(
     "--anywhere",
-    callback=lambda context, option, given: _share(given),
+    callback=lambda context, option, given: number_or(given, HELD_OUT),
     help="The probability of going anywhere, 0.01 by default, or held-out.",
 )
+@click.option("--force", is_flag=True, help="Write the model even if it is worse than none.")
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
 @click.option("--iterations", default=20, show_default=True, type=click.IntRange(0))
 @column_option
@@ -96,12 +106,14 @@ def command(
     chain: Kind | None,
     by: str | None,
     smoothing: float,
+    confidence: float | str | None,
     epsilon: str | None,
     prior: float,
     radius: str | None,
     moves: str | None,
     zeros: Zeros,
     anywhere: Share,
+    force: bool,
     from_releases: str | None,
     iterations: int,
     column_names: tuple[str, ...],
@@ -113,8 +125,14 @@ def command(
 
     With --engine spark TRIPS is any table that Spark reads, by path or by name.
 
+    Counts alone are too sure of whom they were counted from. Where states have places they count a
+    part (--confidence) against what people do anywhere, so that beliefs about others hold.
     --chain momentum follows people best, if the states have places. --by hour learns the moves of
     each hour, of the place that --time-zone names, drawn to those of the whole day.
+
+    The model is judged on people who are left out in turn: how far estimates would be off, beside
+    the answers alone and a walk that knows no data. One that is worse is not written without
+    --force. With --epsilon this is private, and so is what you make of it: see docs/learning.md.
 
     What nobody made may still happen: a learned model keeps a small probability of going
     anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
@@ -138,7 +156,7 @@ def command(
       dphmm learn released.csv --from-releases town.toml -o better.npz
       dphmm learn trips.parquet --states cells.csv -o model.npz --engine spark --master local[4]
     """
-    unit, lost = "m", None
+    unit, lost, judged = "m", None, None
     if scenario is not None:
         if states_file is not None or time_step is not None or from_releases is not None:
             raise click.UsageError(
@@ -169,57 +187,63 @@ def command(
         clock = Clock(int(step) if step.isdigit() else step, zone=time_zone)
         if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):
             raise click.UsageError("--anywhere held-out must go with raw counts, made locally")
-        support = _support(states, radius, moves, unit)
+        support = support_of(states, radius, moves, unit)
         columns = columns_from(column_names)
         both: dict[str, Any] = {"zeros": zeros, "anywhere": anywhere}
         levels: Levels | None = None
         if epsilon is not None:
-            if by is not None or smoothing:
-                raise click.UsageError("--epsilon must stand without --by and --smoothing")
-            levels = _levels(states, support, radius, unit, chain, slots)
+            if by is not None or smoothing or confidence is not None:
+                raise click.UsageError(
+                    "--epsilon must stand without --by, --smoothing and --confidence"
+                )
+            levels = levels_of(states, support, radius, unit, chain, slots)
             options = {"levels": levels, "epsilon": epsilon, "prior": prior, **both}
         else:
-            counting = _counting(states, clock, chain or "first", by)
+            plain = bool(slots > 1 or anywhere == HELD_OUT or support is not None or smoothing)
+            if confidence is None and not plain and zeros == "guesses" and states.place_columns:
+                confidence = CONFIDENCE.get(chain or "first")
+            counting = counting_of(states, clock, chain or "first", by, confidence)
             if counting is not None and (slots > 1 or anywhere == HELD_OUT):
                 raise click.UsageError(
-                    "--chain and --by must stand without --slots and --anywhere held-out"
+                    "--chain, --by and --confidence must stand without --slots and "
+                    "--anywhere held-out"
                 )
-            if chain not in (None, "first") and (support is not None or smoothing):
+            if (chain not in (None, "first") or confidence not in (None, COUNTS)) and plain:
                 raise click.UsageError(
-                    "--chain must be first to go with --smoothing, --radius and --moves"
+                    "--chain must be first, and --confidence counts, to go with --smoothing, "
+                    "--radius and --moves"
                 )
+            if confidence == HELD_OUT and engine != "local":
+                raise click.UsageError("--confidence held-out must go with --engine local")
             options = {"support": support, "smoothing": smoothing, **both}
             options |= {"slots": slots} if counting is None else {"counting": counting}
         if engine == "spark":
             learned = _on_spark(master, trips, states, clock, columns, options)
         else:
-            tracks = _tracks(trips, states, clock, columns)
-            people, lost = _people(tracks, clock, levels or support, Path(trips).name)
-            if levels is not None:
-                learned = learn_private(tracks, **options)
-            elif "counting" in options:
-                learned = learn_walks(tracks, **options)
-            else:
-                learned = learn_public(people, len(states), **options)
+            tracks = read_tracks(trips, states, clock, columns)
+            lost = _lost(tracks, clock, levels or support, Path(trips).name)
+            inside = partial(judging_scenario, states=states, file=scenario, clock=clock)
+            if confidence == HELD_OUT:
+                options["counting"] = calibrated(tracks, options["counting"])
+            learn = partial(learn_as, options=options, n_states=len(states))
+            learned = learn(tracks)
+            if scenario is not None or states.place_columns:
+                judged = judge_learning(tracks, learn, inside)
+            if judged is not None and judged.is_sure and judged.is_worse and not force:
+                for line in judged.lines():
+                    click.echo(line, err=True)
+                click.echo(f"dphmm: {output} was not written; --force writes it anyway", err=True)
+                return 1
     write_model(output, learned.model, learned.source, clock.law)
-    _report(learned, output, lost, epsilon is not None, as_json)
+    _report(learned, output, lost, judged, epsilon is not None, as_json)
     return 0
-
-
-def _share(given: str | None) -> Share:
-    """How often people go anywhere, as it was typed."""
-    if given is None or given == HELD_OUT:
-        return HELD_OUT if given else None
-    try:
-        return float(given)
-    except ValueError:
-        raise click.BadParameter(f"must be a number or {HELD_OUT}, got {given!r}") from None
 
 
 def _report(
     learned: LearnedModel,
     output: str,
     lost: dict[str, int] | None,
+    judged: Judgement | None,
     private: bool,
     as_json: bool,
 ) -> None:
@@ -228,15 +252,20 @@ def _report(
     if as_json:
         facts = {"model": output, "states": first.n_places, "moves": int(first.transition.nnz)}
         facts |= {"zeros": first.zeros, "anywhere": first.anywhere, "source": learned.source}
-        print_json(facts if lost is None else {**facts, "private" if private else "from": lost})
+        if lost is not None:
+            found = {} if judged is None else {"judged": facts_of(judged)}
+            facts["private" if private else "from"] = {**lost, **found}
+        print_json(facts)
         return
     say(f"{output}: {first.n_places} states, {first.transition.nnz} possible moves")
-    if lost is not None:
-        say(
+    if lost is not None and not is_quiet():
+        told = [
             f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
             f"{lost['gaps']} lost to gaps, {lost['beyond']} beyond the possible moves"
-            + (" (private: for your eyes, not in the model)" if private else "")
-        )
+        ]
+        told += [] if judged is None else ["judged on people left out in turn:", *judged.lines()]
+        for line in [PRIVATE, *told] if private else told:
+            click.echo(line, err=private)
     if first.anywhere:
         say(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
     else:
@@ -244,26 +273,9 @@ def _report(
     say(f"source: {learned.source}")
 
 
-def _tracks(
-    trips: str, states: States, clock: Clock, columns: dict[str, str]
-) -> list[tuple[list[int], list[int]]]:
-    """Everybody's slots, and where they were in them."""
-    tracks: dict[str, tuple[list[int], list[int]]] = {}
-    for row in progress(
-        read_trips(trips, states, clock, columns=columns, together=TOGETHER), what="reading"
-    ):
-        slots, visited = tracks.setdefault(row.person, ([], []))
-        slots.append(row.slot)
-        visited.append(row.state)
-    return list(tracks.values())
-
-
-def _people(
-    tracks: list[tuple[list[int], list[int]]], clock: Clock, within: Any, name: str
-) -> tuple[list[Moves], dict[str, int]]:
-    """Everybody's moves, and how many there are; trips are cut where a step is missing."""
-    people = [Moves.of_rows(slots, visited) for slots, visited in tracks]
-    moves = Moves.joined(people)
+def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:
+    """How many people and moves there are, and what does not count."""
+    moves = Moves.joined(Moves.of_rows(slots, visited) for slots, visited in tracks)
     gaps = sum(len(set(slots)) - 1 for slots, _ in tracks) - len(moves)
     if not len(moves):
         raise DataError(
@@ -280,42 +292,8 @@ def _people(
         beyond = within.beyond(moves.sources, moves.targets)
     elif within is not None:
         beyond = int((np.asarray(within[moves.sources, moves.targets]) == 0).sum())
-    return people, {
-        "people": len(people),
-        "moves": len(moves) - beyond,
-        "gaps": gaps,
-        "beyond": beyond,
-    }
-
-
-def _counting(states: States, clock: Clock, chain: Kind, by: str | None) -> Counting | None:
-    """How moves are counted, if not plainly."""
-    if chain == "first" and by is None:
-        return None
-    if by is not None and not clock.has_dates:
-        raise click.UsageError("--by must go with a --time-step like '5 min'")
-    if chain == "momentum" and not states.place_columns:
-        raise click.UsageError("--chain momentum must go with states that have places")
-    ground = Ground(states.values(states.place_columns)) if states.place_columns else None
-    calendar = None if by is None else Calendar(by, clock.seconds, clock.zone)
-    return Counting(len(states), chain, calendar, ground)
-
-
-def _levels(
-    states: States, support: Any, radius: str | None, unit: str, chain: Kind | None, slots: int
-) -> Levels:
-    """What is asked of people in private: habits, or every move that somebody listed."""
-    if support is not None and radius is None:
-        if chain not in (None, "first"):
-            raise click.UsageError("--chain must be first to go with --moves")
-        return Levels.of_moves(support, slots)
-    if not states.place_columns:
-        raise click.UsageError("--epsilon must go with --moves for states without places")
-    if chain == "second" or slots > 1:
-        raise click.UsageError("--epsilon must stand without --chain second and --slots")
-    reach = None if radius is None else float(length(radius, unit, "radius"))
-    ground = Ground(states.values(states.place_columns))
-    return Levels.of_habits(ground, reach, turns=chain != "first")
+    counted = len(moves) - beyond
+    return {"people": len(tracks), "moves": counted, "gaps": gaps, "beyond": beyond}
 
 
 def _on_spark(
@@ -332,21 +310,6 @@ def _on_spark(
     with spark_session(master) as session:
         table = engine.read_table(session, trips)
         return learn(table, states, clock, columns=columns, name=trips, **options)
-
-
-def _support(states: States, radius: str | None, moves: str | None, unit: str) -> Any:
-    if radius is not None and moves is not None:
-        raise click.UsageError("--radius must stand without --moves")
-    if radius is not None:
-        if not states.place_columns:
-            raise click.UsageError("--radius must go with states that have places")
-        reach = float(length(radius, unit, "radius"))
-        return moves_within(states.values(states.place_columns), reach)
-    if moves is not None:
-        pairs = states.read_edges(moves)
-        edges = [[states.state_of(a), states.state_of(b)] for a, b in pairs]
-        return support_from_edges(edges, len(states))
-    return None
 
 
 def _from_releases(path: str, scenario: Scenario, iterations: int) -> LearnedModel:

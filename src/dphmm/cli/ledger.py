@@ -158,5 +158,7 @@ def rotate_command(book: str, key_file: str | None, as_json: bool) -> int:
     if as_json:
         print_json(vars(key))
     else:
-        click.echo(f"the {kind}'s key serves from slot {key.first} on")
+        firsts = [f"{first} of {clock or '1'}" for clock, first in key.clocks.items()]
+        slots = str(key.first) if len(firsts) == 1 else f"{' and '.join(firsts)}, by time step,"
+        click.echo(f"the {kind}'s key serves from slot {slots} on")
     return 0

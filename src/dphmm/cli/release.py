@@ -24,6 +24,7 @@ from dphmm.cli.common import (
     estimate_option,
     json_option,
     keyed,
+    ledger_beside,
     load_with,
     print_json,
     progress,
@@ -138,7 +139,7 @@ def command(
     if trips != "-" and not Path(trips).exists():
         raise DataError(f"{trips}: file must be readable, got none of that name")
     name = "standard input" if trips == "-" else Path(trips).name
-    ledger_file = Path(ledger) if ledger else _ledger_beside(scenario_file)
+    ledger_file = Path(ledger) if ledger else ledger_beside(scenario_file)
     folder, named = Path(scenario_file).parent, scenario.settings
     files = [folder / name for name in (named.states, named.model, named.policy.edges) if name]
     if raw_times and scenario.terms.fills_gaps:
@@ -259,7 +260,7 @@ class _Releasing:
         self.repeated += answered.repeated
         answers = published(self._book, ask, answered, since)
         if ask.fills_gaps:
-            for row in rows:
+            for row in sorted(rows, key=lambda row: row.order):
                 if row.slot >= self._since.get(row.person, row.slot):
                     self._since[row.person], self._last[row.person] = row.slot, row.state
         return answers
@@ -314,8 +315,3 @@ def _to_file(file: BinaryIO) -> Callable[[str], None]:
         file.write(text.encode())
 
     return write
-
-
-def _ledger_beside(scenario_file: str) -> Path:
-    path = Path(scenario_file)
-    return path.with_name(f"{path.stem}.ledger.jsonl")

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
 import click
 
+from dphmm.books.changing import open_book
 from dphmm.chain.estimates import Estimate
-from dphmm.cli.common import estimate_option, json_option, load_with, print_json, progress, say
-from dphmm.errors import DataError
+from dphmm.cli.common import (
+    estimate_option,
+    json_option,
+    ledger_beside,
+    load_with,
+    print_json,
+    progress,
+    say,
+)
+from dphmm.errors import DataError, DphmmError, UnknownLawWarning
 from dphmm.geometry.exact import as_text
-from dphmm.report import LAG, TrackFacts, private_errors, read_truth, scenario_page
-from dphmm.scenario.released import read_releases
+from dphmm.report import (
+    LAG,
+    TrackFacts,
+    drawn_besides,
+    private_errors,
+    read_truth,
+    scenario_page,
+)
+from dphmm.scenario import Scenario
+from dphmm.scenario.released import Track, read_releases
 from dphmm.tables.files import write_whole
 
 __all__ = ["command"]
@@ -32,6 +51,12 @@ __all__ = ["command"]
 @click.option(
     "--lag", default=LAG, show_default=True, type=click.IntRange(0), help="Steps waited for."
 )
+@click.option(
+    "--ledger",
+    metavar="BOOK",
+    help="The ledger or store that RELEASES came from: counts all that was ever said. "
+    "Default: SCENARIO.ledger.jsonl beside it, if it holds them.",
+)
 @estimate_option
 @json_option
 def command(
@@ -42,6 +67,7 @@ def command(
     unit: str,
     private_truth: str | None,
     lag: int,
+    ledger: str | None,
     estimate: Estimate | None,
     as_json: bool,
 ) -> int:
@@ -59,15 +85,18 @@ def command(
     if any(Path(output).resolve() == Path(name).resolve() for name in read):
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
     scenario = load_with(scenario_file, estimate)
-    tracks = read_releases(releases, scenario, partial(progress, what="reading"))
+    tracks = _read(releases, scenario, ledger, ledger_beside(scenario_file))
     people = [TrackFacts(track, lag) for track in tracks]
     names = [track.person for track in tracks]
     if person is not None and person not in names:
         raise DataError(f"{Path(releases).name}: file must hold releases of --person, got none")
     truth = None if private_truth is None else read_truth(private_truth, scenario)
+    shown = next(one for one in people if person in (None, one.track.person))
+    drawn = people if truth is not None else [shown, *drawn_besides(people, shown)]
+    for facts in progress(drawn, total=len(drawn), what="working out"):
+        facts.work_out(errors=truth is not None or facts is shown, statement=facts is shown)
     page = scenario_page(scenario, people, person=person, truth=truth, unit=unit)
     write_whole(output, page, private=truth is not None)
-    shown = next(facts for facts in people if person in (None, facts.track.person))
     if as_json:
         answer: dict[str, object] = {
             "report": output,
@@ -81,11 +110,12 @@ def command(
             everybody = [facts for facts in people if truth.of(facts) is not None]
             if everybody:
                 found = private_errors(everybody, truth)
+                kinds = ("raw", "estimate", "lagged", "smoothed")
                 answer["private_errors"] = {
-                    "raw": found.raw,
-                    "estimate": found.estimate,
-                    "lagged": found.lagged,
-                    "smoothed": found.smoothed,
+                    **{kind: getattr(found, kind) for kind in kinds},
+                    "expected": dict(zip(kinds, found.expected, strict=True)),
+                    "map": found.map if found.fixes else None,
+                    "fixes": found.fixes,
                 }
         print_json(answer)
         return 0
@@ -94,3 +124,21 @@ def command(
     if truth is not None:
         say("It holds a private section: do not publish it.")
     return 0
+
+
+def _read(releases: str, scenario: Scenario, ledger: str | None, beside: Path) -> list[Track]:
+    """The tracks of a file, with all that its book holds besides if there is one."""
+    read = partial(read_releases, releases, scenario, partial(progress, what="reading"))
+    if ledger is not None:
+        with closing(open_book(ledger)) as book:
+            return read(book)
+    if beside.is_file():
+        # What stands there by chance need not be where the file came from.
+        with (
+            suppress(DphmmError),
+            warnings.catch_warnings(),
+            closing(open_book(str(beside))) as book,
+        ):
+            warnings.simplefilter("ignore", UnknownLawWarning)  # the ledger shows the law
+            return read(book)
+    return read()

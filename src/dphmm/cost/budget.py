@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from math import inf
+from math import gcd, inf
 from typing import TypeAlias
 
 import numpy as np
@@ -17,10 +17,16 @@ from dphmm.cost.limit import FOREVER, Limit, Window
 from dphmm.cost.totals import Totals
 from dphmm.errors import ArgumentError, BudgetError
 
-__all__ = ["Budget", "Budgets", "Span"]
+__all__ = ["Budget", "Budgets", "Span", "is_anywhere"]
 
 Span: TypeAlias = tuple[int, int, Fraction]
-"""The first and the last slot that a price may belong to, and the price."""
+"""The earliest and the latest instant at which a price may have been paid, and the price."""
+
+
+def is_anywhere(span: Span) -> bool:
+    """Whether nobody can tell when a price was paid: one clock has dates, the other numbers."""
+    first, last, price = span
+    return bool(price) and first == -FOREVER and last == FOREVER
 
 
 class Budget:
@@ -29,8 +35,12 @@ class Budget:
     Args:
         limit: What may be spent, its windows in steps; None for no limit.
         spent: What was spent in all.
-        spans: What of it the windows may still hold; a price that may belong to several slots
-            counts in every window that touches one of them.
+        spans: What of it the windows may still hold, in instants; a price that may have been
+            paid at several counts in every window that holds one of them. If one may have been
+            paid at any, nobody can tell when it was from any other's side either: then all
+            prices count in every window.
+        size: How many instants a slot is long. A price is paid when its slot begins, and a
+            window may begin at any instant, so that slots of several clocks can be counted.
 
     >>> budget = Budget(Limit.read("2 per 3 steps"))
     >>> for slot in (1, 2):
@@ -44,18 +54,26 @@ class Budget:
         limit: Limit | None = None,
         spent: Fraction = Fraction(0),
         spans: Iterable[Span] = (),
+        size: int = 1,
     ) -> None:
         self.limit = Limit() if limit is None else limit
+        spans = [span for span in spans if span[2]]
+        ends = {end for span in spans for end in span[:2] if abs(end) < FOREVER}
+        # Counted in the largest unit that all instants are multiples of: a slot, of one clock.
+        unit = gcd(size, *ends)
+        self._size = size // unit
+        self._is_anywhere = any(map(is_anywhere, spans))
         self._totals = Totals([spent])
-        # The slots at which prices come into windows and at which they leave, each in order.
+        # The instants at which prices come into windows and at which they leave, each in order.
         self._firsts: list[int] = []
         self._lasts: list[int] = []
         self._first_units: list[int] = []
         self._last_units: list[int] = []
         self._denominator = 1
         self._is_plain = True
-        for span in spans:
-            self._put(*span)
+        for first, last, price in spans:
+            first, last = (at if abs(at) == FOREVER else at // unit for at in (first, last))
+            self._put(first, last, price)
 
     @property
     def windows(self) -> tuple[Window, ...]:
@@ -70,11 +88,12 @@ class Budget:
     def add(self, slot: int, price: Fraction) -> None:
         """Spend at a slot."""
         self._totals.add(0, price)
-        self._put(slot, slot, price)
+        self._put(slot * self._size, slot * self._size, price)
 
     def add_all(self, slots: Sequence[int], price: Fraction) -> None:
         """Spend the same at each of some slots, which are in order."""
-        if self._lasts and slots[0] < max(self._firsts[-1], self._lasts[-1]):
+        instants = [slot * self._size for slot in slots] if self._size > 1 else slots
+        if self._lasts and instants[0] < max(self._firsts[-1], self._lasts[-1]):
             for slot in slots:
                 self.add(slot, price)
             return
@@ -84,19 +103,21 @@ class Budget:
             (self._firsts, self._first_units),
             (self._lasts, self._last_units),
         ):
-            known.extend(slots)
+            known.extend(instants)
             prices.extend(units)
 
     def _put(self, first: int, last: int, price: Fraction) -> None:
         if not self.limit.windows or not price:
             return
+        if self._is_anywhere:
+            first, last = -FOREVER, FOREVER
         units = self._scale(price)
-        for slots, prices, slot in (
+        for instants, prices, instant in (
             (self._firsts, self._first_units, first),
             (self._lasts, self._last_units, last),
         ):
-            place = bisect_right(slots, slot)
-            slots.insert(place, slot)
+            place = bisect_right(instants, instant)
+            instants.insert(place, instant)
             prices.insert(place, units)
         self._is_plain = self._is_plain and first == last
 
@@ -118,10 +139,10 @@ class Budget:
         return within and all(self.most(w.width) <= w.amount for w in self.windows)
 
     def most(self, width: int) -> Fraction:
-        """The most that any `width` consecutive slots hold."""
+        """The most that any `width` consecutive slots hold, or any time as long as they."""
         if not self._firsts:
             return Fraction(0)
-        sums = self._sums(width, np.array(self._firsts), 0)
+        sums = self._sums(self._long(width), np.array(self._firsts), 0)
         return Fraction(int(sums.max()), self._denominator)
 
     def left(self, slot: int) -> Fraction | float:
@@ -130,6 +151,10 @@ class Budget:
         left = [] if total is None else [total - self.spent]
         left += [window.amount - self._held(window, slot) for window in self.windows]
         return min(left, default=inf)
+
+    def _long(self, width: int) -> int:
+        """How many instants so many slots are long."""
+        return min(width * self._size, FOREVER // 2)
 
     def opens(self, slot: int, price: Fraction) -> int | None:
         """The first slot from a slot on at which a price is allowed; None if there is none."""
@@ -168,35 +193,38 @@ class Budget:
         )
 
     def _held(self, window: Window, slot: int) -> Fraction:
-        """The most that a window holds which contains a slot."""
-        ends, sums = self._ends(window.width, slot)
-        most = sums[ends < slot + window.width].max()
+        """The most that a window holds which contains a slot's begin."""
+        instant, width = slot * self._size, self._long(window.width)
+        ends, sums = self._ends(width, instant)
+        most = sums[ends < instant + width].max()
         return Fraction(int(most), self._denominator)
 
     def _opens(self, window: Window, slot: int, price: Fraction) -> int | None:
         """The first slot from a slot on where every such window that contains it has room."""
         room = self._scale(window.amount - price)
-        ends, sums = self._ends(window.width, slot)
+        instant, width = slot * self._size, self._long(window.width)
+        ends, sums = self._ends(width, instant)
         for place in np.flatnonzero(sums > room).tolist():
-            # Windows that end from here until the next end are full: a slot that none of them
-            # contains is at least their width before, or after them.
-            if ends[place] >= slot + window.width:
+            # Windows that end from here until the next end are full: an instant that none of
+            # them contains is at least their width before, or after them.
+            if ends[place] >= instant + width:
                 break
             if place + 1 == len(ends) or ends[place + 1] >= FOREVER:
                 return None
-            slot = int(ends[place + 1])
-        return slot
+            # The first slot that begins there or later.
+            instant = -(-int(ends[place + 1]) // self._size) * self._size
+        return instant // self._size
 
-    def _ends(self, width: int, slot: int) -> tuple[IntArray, ObjectArray]:
-        """Where windows end, from a slot on, whose sum is another than the one before's; the sums.
+    def _ends(self, width: int, instant: int) -> tuple[IntArray, ObjectArray]:
+        """Where windows end, from an instant on, whose sum is not the one before's; the sums.
 
         A sum changes where a window's end comes to a price and where its beginning leaves one.
         """
         # What left before is in none of them; with spans the two lists differ, and all count.
-        past = bisect_right(self._lasts, slot - width) if self._is_plain else 0
+        past = bisect_right(self._lasts, instant - width) if self._is_plain else 0
         firsts, lasts = self._firsts[past:], self._lasts[past:]
-        ends = {slot, *firsts, *(last + width for last in lasts)}
-        later = np.array(sorted(end for end in ends if end >= slot), dtype=np.int64)
+        ends = {instant, *firsts, *(last + width for last in lasts)}
+        later = np.array(sorted(end for end in ends if end >= instant), dtype=np.int64)
         return later, self._sums(width, later, past)
 
     def _sums(self, width: int, ends: IntArray, past: int) -> ObjectArray:

@@ -78,6 +78,7 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
         except (TypeError, ValueError):
             raise ArgumentError("recent must be pairs of a slot and a price") from None
         self._budget = Budget(self.limit, exact(spent, "spent"), before)
+        self._clock: str | None = None
         self._guard = threading.RLock()
         self._latest: int | None = max((slot for slot, _, _ in before), default=None)
         for entry in expect_each(entries, Entry, "entries"):
@@ -177,6 +178,19 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
         """
         expect(query, str, "query")
         return (query, whole(time, "time", None)) in self._said
+
+    def _count(self, budget: Budget, latest: int) -> None:
+        """Let a book's budget say what remains, by default at its clock's latest slot."""
+        self.limit, self._budget, self._latest = budget.limit, budget, latest
+
+    def _use(self, clock: str) -> None:
+        """Count the slots of a clock, and of no other if there is a window."""
+        if self._clock not in (None, clock) and self.width:
+            raise ArgumentError(
+                "ledger must count the slots of one time step where its limit has a window, got "
+                "those of another; a book counts several"
+            )
+        self._clock = clock
 
     def _append(self, entry: Entry) -> None:
         expect(entry, Entry, "entry")

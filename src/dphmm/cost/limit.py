@@ -13,10 +13,10 @@ from fractions import Fraction
 from dphmm.errors import ArgumentError, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
 
-__all__ = ["Limit", "Window", "spread"]
+__all__ = ["Limit", "Window", "begin_of", "slot_from", "step_of"]
 
 FOREVER = 2**62
-"""Beyond every slot, as an end of the slots that another clock's slot may touch."""
+"""Beyond every instant: where it ends when a slot may begin of which nobody can tell."""
 
 _UNITS = {86400: "day", 3600: "hour", 60: "minute", 1: "second"}
 _PART = re.compile(r"\s*(\S+?)\s*(?:per\s+(?:([0-9]{1,9})\s*)?([a-z]+)|(in\s+all))?\s*")
@@ -62,7 +62,9 @@ class Limit:
     Wherever a limit is asked for, a number or a text will do: "24", "24 per 288 steps",
     "24 per 1 day, 100 in all". Of any `width` consecutive slots the prices then sum to at most
     the amount, wherever they begin. Days, hours, minutes and seconds need a scenario's clock,
-    of whose step they must be whole multiples.
+    of whose step they must be whole multiples. Where questions with several time steps are asked
+    about one person, an answer counts at the instant at which its slot begins, and a window is a
+    duration that may begin at any instant.
 
     Args:
         total: The most in all; None for no such limit.
@@ -125,7 +127,7 @@ class Limit:
         expect(argument, str, "argument")
         if not any(window.timed for window in self.windows):
             return self
-        size = _step(clock)[1] if clock.endswith("s") else None
+        size = step_of(clock)[1] if clock.endswith("s") else None
         if size is None:
             raise ArgumentError(
                 f"{argument} must count its windows in steps where steps have no duration, "
@@ -183,24 +185,30 @@ def _read_part(text: str, argument: str) -> Limit | None:
         return None
 
 
-def spread(slot: int, clock: str, other: str) -> tuple[int, int]:
-    """The first and last slot of another clock that a slot touches.
+def begin_of(slot: int, clock: str, other: str) -> tuple[int, int]:
+    """The earliest and the latest instant at which a slot may begin, as another clock counts.
 
-    Clocks are given by their `law`. Where one counts seconds and the other does not, nobody
-    can tell: then it may be any slot.
+    Clocks are given by their `law`. What they count, seconds or whole numbers, is the unit of
+    the instants. Where one counts seconds and the other does not, nobody can tell.
 
-    >>> spread(3, "600 s", "300 s"), spread(7, "300 s", "600 s"), spread(7, "", "5")
-    ((6, 7), (3, 3), (1, 1))
+    >>> begin_of(3, "600 s", "300 s"), begin_of(7, "300 s", "600 s"), begin_of(7, "5", "")
+    ((1800, 1800), (2100, 2100), (35, 35))
     """
-    if clock == other:
-        return slot, slot
-    (unit, size), (other_unit, other_size) = _step(clock), _step(other)
-    if unit != other_unit:
-        return -FOREVER, FOREVER
-    return slot * size // other_size, ((slot + 1) * size - 1) // other_size
+    (unit, size), (other_unit, _) = step_of(clock), step_of(other)
+    return (slot * size, slot * size) if unit == other_unit else (-FOREVER, FOREVER)
 
 
-def _step(clock: str) -> tuple[str, int]:
-    """The unit of a clock, and how many of it are a step."""
+def slot_from(instant: int, clock: str, other: str) -> int:
+    """The first slot that begins at an instant or later, as another clock counts instants.
+
+    >>> slot_from(1500, "600 s", "300 s"), slot_from(1800, "600 s", "300 s")
+    (3, 3)
+    """
+    (unit, size), (other_unit, _) = step_of(clock), step_of(other)
+    return -(-instant // size) if unit == other_unit else -FOREVER
+
+
+def step_of(clock: str) -> tuple[str, int]:
+    """What a clock of a `law` counts, seconds ("s") or numbers, and how many are a step."""
     number, _, unit = clock.partition(" ")
     return unit, int(number or 1)

@@ -15,15 +15,16 @@ import numpy as np
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.belief import Belief
-from dphmm.chain.estimates import estimate_of
 from dphmm.chain.ground import TURNS
 from dphmm.chain.momentum import MomentumModel, contexts_of
+from dphmm.cost.ledger import Ledger
 from dphmm.evaluate.metrics import distances
 from dphmm.evaluate.study import FOLDS, Fold
 from dphmm.evaluate.workloads import Workload
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
+from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.tables.datasets import Trip
 
@@ -42,7 +43,7 @@ class Late:
     """Of the noise."""
     epsilon: str = "1"
     every: int = 1
-    """A release every so many steps, from the first on."""
+    """A release every so many steps, from the first on; no window of as many holds two."""
     mechanism: str = "knorm"
     estimate: str = "median"
     anywhere: float | None = None
@@ -82,6 +83,8 @@ class Late:
             errors["raw"].append(distances(query.in_units(np.array(said)), truth))
             stream = Stream(
                 model, plan, epsilon=Fraction(self.epsilon), start=start,
+                schedule=Schedule(every=self.every, phase=1),
+                ledger=Ledger(f"{self.epsilon} per {self.every} steps"),
                 randomness=randomness, estimate=self.estimate,  # type: ignore[arg-type]
             )  # fmt: skip
             for name, found in self._estimates(stream, trip).items():
@@ -94,13 +97,10 @@ class Late:
         released = np.full((len(trip), stream.query.dimension), np.nan)
         filtered, lagged = np.empty_like(released), []
         for step, state in enumerate(trip.states):
-            if step % self.every:
-                stream.skip()
-                places = stream.model.place_belief(stream.posterior)
-                filtered[step] = estimate_of(places, stream.query.values, stream.estimate)
-            else:
-                release = stream.release(int(state))
-                released[step], filtered[step] = release.answer, release.estimate
+            release = stream.release(int(state))
+            filtered[step] = release.estimate
+            if not release.silent:
+                released[step] = release.answer
             lagged += [] if late is None else late.ready()
         lagged += [] if late is None else late.finish()
         found = {"released": released, "filtered": filtered, "smoothed": stream.smoothed()}

@@ -69,10 +69,11 @@ def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: M
             for k in range(width):
                 best[k] = max(best[k], values[i, k])
     for j in range(n):
-        if anywhere[j]:
-            out[j] = best
-            continue
         here = out[j]
+        if anywhere[j]:
+            for k in range(width):
+                here[k] = best[k]
+            continue
         for p in range(indptr[j], indptr[j + 1]):
             row = values[indices[p]]
             for k in range(width):

@@ -17,10 +17,40 @@ from dphmm._types import FloatArray, IntArray
 def convex_hull(points: IntArray) -> IntArray:
     """Strictly convex corners, counter-clockwise from the lexicographically smallest."""
     survivors = _outside_octagon(points) if len(points) > 64 else points
-    keys = np.argsort(survivors[:, 1], kind="mergesort")
-    ordered = survivors[keys]
-    ordered = ordered[np.argsort(ordered[:, 0], kind="mergesort")]
-    return _monotone_chain(ordered)
+    return _monotone_chain(_ordered(survivors))
+
+
+@njit(cache=True)
+def _ordered(points: IntArray) -> IntArray:
+    """The points in lexicographic order, merged by twos, fours and so on.
+
+    Written out, number by number: numba needs seconds to compile its own sorts, and assignments
+    of whole rows, on everybody's first run.
+    """
+    n = len(points)
+    rows, spare = np.empty((n, 2), dtype=np.int64), np.empty((n, 2), dtype=np.int64)
+    for i in range(n):
+        rows[i, 0], rows[i, 1] = points[i, 0], points[i, 1]
+    width = 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, end = min(n, start + width), min(n, start + 2 * width)
+            i, j = start, middle
+            for k in range(start, end):
+                first = j >= end
+                if i < middle and j < end:
+                    first = rows[i, 0] < rows[j, 0]
+                    if rows[i, 0] == rows[j, 0]:
+                        first = rows[i, 1] <= rows[j, 1]
+                p = i if first else j
+                spare[k, 0], spare[k, 1] = rows[p, 0], rows[p, 1]
+                if first:
+                    i += 1
+                else:
+                    j += 1
+        rows, spare = spare, rows
+        width *= 2
+    return rows
 
 
 @njit(cache=True)
@@ -62,14 +92,15 @@ def _outside_octagon(points: IntArray) -> IntArray:
             if height > record[j]:
                 record[j] = height
                 best[j] = i
-    extremes = points[best]
-    extremes = extremes[np.argsort(extremes[:, 1], kind="mergesort")]
-    ring = _monotone_chain(extremes[np.argsort(extremes[:, 0], kind="mergesort")])
-    survivors = np.empty_like(points)
+    extremes = np.empty((8, 2), dtype=np.int64)
+    for j in range(8):
+        extremes[j, 0], extremes[j, 1] = points[best[j], 0], points[best[j], 1]
+    ring = _monotone_chain(_ordered(extremes))
+    survivors = np.empty((len(points), 2), dtype=np.int64)
     size = 0
     for i in range(len(points)):
         if len(ring) < 3 or not _strictly_inside(ring, points[i, 0], points[i, 1]):
-            survivors[size] = points[i]
+            survivors[size, 0], survivors[size, 1] = points[i, 0], points[i, 1]
             size += 1
     return survivors[:size]
 

@@ -18,8 +18,8 @@ from functools import partial
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.cost.budget import Budget, Span
-from dphmm.cost.limit import Limit
+from dphmm.cost.budget import Budget, Span, is_anywhere
+from dphmm.cost.limit import FOREVER, Limit, step_of
 from dphmm.errors import ArgumentError, BudgetError, DphmmError
 from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.release.standing import Standing
@@ -50,10 +50,16 @@ class Verdict(IntEnum):
     """The limit does not allow its price."""
     CHANGED = 5
     """The book's answers follow another law, which nobody has adopted."""
+    ELSEWHERE = 6
+    """The book's answers would be printed as other places: the map has another centre."""
 
 
 def _nothing(clock: str, since: int) -> Iterable[Span]:
     return ()
+
+
+def _anytime(clock: str) -> int | None:
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +71,10 @@ class Place:
         latest: The last slot that was answered or passed; None for somebody new.
         answered: The slots that were answered.
         spent: The sum over everything said about the person, on every line.
-        recent: What was spent from a slot of a clock on, on every line; see `Span`. Asked
-            only where a limit has a window.
+        recent: What was spent from an instant on, on every line, as a clock counts instants; see
+            `Span`. Asked only where a limit has a window.
         limit: The person's own limit, beside the scenario's.
-        opens: No slot before this one may be answered now; None if any may.
+        opens: The slot of a clock before which none may be answered now; None if any may.
         known: Whether the book knows the person at all.
         clock: What the slots of `latest` are, where there is no standing that says so.
         version: What the book compares when it commits.
@@ -81,11 +87,19 @@ class Place:
     spent: Fraction = Fraction(0)
     recent: Callable[[str, int], Iterable[Span]] = _nothing
     limit: Limit | None = None
-    opens: int | None = None
+    opens: Callable[[str], int | None] = _anytime
     known: bool = False
     version: int = 0
     key: object = None
     clock: str | None = None
+
+    def is_elsewhere(self, plane: str) -> bool:
+        """Whether the answers are metres from another centre than that of a map.
+
+        Args:
+            plane: The map's.
+        """
+        return self.standing is not None and self.standing.plane not in (None, plane)
 
     def both(self, limit: Limit | None, clock: str) -> Limit | None:
         """A scenario's limit and the person's own, at once, with windows in steps.
@@ -107,8 +121,14 @@ class Place:
             clock: How the scenario cuts time into slots.
             first: The slot.
         """
-        spans = self.recent(clock, first + 1 - limit.width) if limit and limit.width else ()
-        return Budget(limit, self.spent, spans)
+        if limit is None or not limit.width:
+            return Budget(limit, self.spent)
+        size = step_of(clock)[1]
+        # A window with the slot may begin between two slots, where another clock has one.
+        spans = list(self.recent(clock, (first - limit.width) * size + 1))
+        if any(map(is_anywhere, spans)):
+            spans = list(self.recent(clock, -FOREVER))
+        return Budget(limit, self.spent, spans, size)
 
 
 def admit(
@@ -122,6 +142,7 @@ def admit(
     clock: str = "",
     schedule: Schedule | None = None,
     error: Callable[[int], float] | None = None,
+    plane: str = "",
 ) -> IntArray:
     """The verdict on each row of one person, in the order in which they came.
 
@@ -137,6 +158,7 @@ def admit(
         schedule: When to speak; at every slot by default.
         error: The expected error of the estimate at a slot, if nothing is said until there. Where
             the schedule asks for it, only one slot can be judged; without it nothing is said.
+        plane: The centre of the map; from another one the same metres are another place.
 
     >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Limit.read(2)).tolist()
     [0, 4, 4, 0]
@@ -147,12 +169,15 @@ def admit(
         latest = origin if origin is not None else int(times.min()) - 1
     if origin is not None:
         latest = max(latest, origin)
-    opens = latest + 1 if place.opens is None else max(latest + 1, place.opens)
+    closed = place.opens(clock)
+    opens = latest + 1 if closed is None else max(latest + 1, closed)
     changed = place.standing is not None and bool(law) and place.standing.law != law
     verdicts = np.zeros(len(times), dtype=np.int64)
     own = place.clock if place.standing is None else place.standing.clock
     if own not in (None, clock):
         return np.full(len(times), Verdict.CHANGED)
+    if place.is_elsewhere(plane):
+        return np.full(len(times), Verdict.ELSEWHERE)
     speaking = None if schedule is None else allowed_at(schedule, times)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
@@ -271,5 +296,9 @@ _REASONS = {
     Verdict.CHANGED: (
         "scenario must be as it was when the person was last answered, got another model, policy "
         "or query; continue under the new one with: dphmm ledger adopt"
+    ),
+    Verdict.ELSEWHERE: (
+        "scenario must have the map of the person's answers, got one with another centre, on "
+        "which they would be other places; give its query another name"
     ),
 }

@@ -15,6 +15,7 @@ import numpy as np
 
 from dphmm._types import IntArray
 from dphmm.cost.budget import Span
+from dphmm.cost.limit import begin_of
 from dphmm.errors import check_name
 from dphmm.release.admission import LATEST, LONGEST_GAP, Place
 from dphmm.release.drawing import Work
@@ -41,6 +42,9 @@ class Ask:
         create: Whether somebody whom the book does not know may be answered.
         last: The true state of the row before these, of people for whom the asker still knows
             it: a gap is filled from there. Secret.
+        moments: When each row was, for rows that have no order of their own: of several in one
+            slot the earliest counts, and of equally early ones that of the first state. Without,
+            it is the one that came first.
     """
 
     terms: Terms
@@ -51,6 +55,7 @@ class Ask:
     client: str = ""
     create: bool = True
     last: Mapping[str, int] = field(default_factory=dict)
+    moments: IntArray | None = None
 
     @property
     def fills_gaps(self) -> bool:
@@ -105,7 +110,12 @@ class Part:
         assert work.answers is not None
         prices = [price or Fraction(0) for price in work.answers.epsilons[slice(*work.span)]]
         times = work.times.tolist()
-        self.spent += ((t, t, price) for t, price in zip(times, prices, strict=True) if price)
+        own = work.standing.clock
+        self.spent += (
+            (*begin_of(time, own, own), price)
+            for time, price in zip(times, prices, strict=True)
+            if price
+        )
         self.place = replace(
             self.place,
             standing=work.standing,
@@ -121,7 +131,9 @@ def cut_into_parts(asks: Sequence[Ask], longest: int) -> Iterator[Part]:
         check_client(ask.client)
         names: dict[str, int] = {}
         owners = np.array([names.setdefault(name, len(names)) for name in ask.people])
-        order = np.lexsort((ask.times, owners)) if len(owners) else np.empty(0, dtype=np.int64)
+        within = () if ask.moments is None else (ask.states, ask.moments)
+        keys = (*within, ask.times, owners)
+        order = np.lexsort(keys) if len(owners) else np.empty(0, dtype=np.int64)
         bounds = np.searchsorted(owners[order], np.arange(len(names) + 1))
         for person, name in enumerate(names):
             line = Line(ask.client, check_name(name, "person"), ask.terms.query)

@@ -129,6 +129,7 @@ class Batch:
         self._steps = 0
         self._spoke = np.full(len(people), NEVER)
         self._clock = ""
+        self._plane: str | None = None
         self._lock = threading.RLock()
         self.estimate = check_estimate(estimate)
         beliefs = read_beliefs(start, len(people), model)
@@ -152,7 +153,7 @@ class Batch:
         """
         standings = expect_each(standings, Standing, "standings")
         expect(options.get("law"), bytes, "law")
-        client, clock = shared_by(standings, options["law"])
+        client, clock, plane = shared_by(standings, options["law"])
         batch = cls(
             model,
             plan,
@@ -169,7 +170,7 @@ class Batch:
         batch._constrained = Totals([standing.constrained for standing in standings])
         spoke = [NEVER if one.spoke is None else one.spoke for one in standings]
         batch._spoke = np.array(spoke, dtype=np.int64)
-        batch._clock = clock
+        batch._clock, batch._plane = clock, plane
         return batch
 
     @property
@@ -230,6 +231,7 @@ class Batch:
             answered=(self.query.name,) if answered else (),
             spoke=self._last_answer(person),
             clock=self._clock,
+            plane=self._plane,
         )
 
     @one_at_a_time

@@ -7,10 +7,11 @@ at all. A book has no rules of its own: those are in `admission`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from dphmm.cost.limit import begin_of, slot_from, step_of
 from dphmm.errors import ArgumentError, expect, expect_each
 from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.release.admission import Place
@@ -28,18 +29,34 @@ class KeyInUse:
 
     Args:
         fingerprint: The key's fingerprint; None for the operating system's noise.
-        first: The first slot that it served.
+        first: The first slot that it served, of the clock that was asked by then.
         rotated: Whether another key came before, so that earlier slots are closed to this one.
+        clocks: The first slot of each clock that the key before had answered.
     """
 
     fingerprint: str | None
     first: int
     rotated: bool = False
+    clocks: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def opens(self) -> int | None:
-        """The first slot that may be answered now, if a rotation has closed earlier ones."""
-        return self.first if self.rotated else None
+    def opens(self, clock: str) -> int | None:
+        """The first slot of a clock that may be answered now, if earlier ones were closed.
+
+        Args:
+            clock: How time is cut into slots. One that was not asked before goes on after the
+                latest answer of any that it can be compared with.
+        """
+        if not self.rotated or not self.clocks:
+            return self.first if self.rotated else None
+        if clock in self.clocks:
+            return self.clocks[clock]
+        unit = step_of(clock)[0]
+        last = [
+            begin_of(first - 1, own, own)[0]
+            for own, first in self.clocks.items()
+            if step_of(own)[0] == unit
+        ]
+        return slot_from(max(last) + 1, clock, clock) if last else None
 
 
 @runtime_checkable

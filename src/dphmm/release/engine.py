@@ -199,6 +199,7 @@ def _admit(
         clock=terms.clock,
         schedule=terms.schedule,
         error=error,
+        plane=terms.plane,
     )
     answered.verdicts[given] = verdicts[rows >= 0] if ask.fills_gaps else verdicts
     spoken = verdicts == 0  # numpy is slow with the names of verdicts, and this runs for everybody

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
+from math import lcm
 
 import numpy as np
 
@@ -17,9 +19,11 @@ from dphmm._types import IntArray, Mask
 from dphmm.chain.calendar import find_zone
 from dphmm.errors import ArgumentError
 
-__all__ = ["find_zone", "slots_within", "times_of_day"]
+__all__ = ["find_zone", "most_within", "slots_within", "times_of_day"]
 
 DAY = 86400
+LONGEST_PERIOD = 10**6
+"""Slots after which a rhythm and hours may repeat; of longer ones the hours are counted alone."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = -62_100_000_000, 253_300_000_000
 """Seconds of the years 3 to 9996: dates end soon after."""
@@ -63,10 +67,75 @@ def slots_within(slots: IntArray, hours: Sequence[str], step: int, zone: str | N
                 inside[unsure] = _offsets(falls[unsure], place) == offset[unsure]
                 within |= inside
         else:
-            local = (begins + offsets[0]) % DAY
-            late, early = local >= first, local < last
-            within |= (late & early) if first < last else (late | early)
+            within |= _in_range((begins + offsets[0]) % DAY, first, last)
     return np.asarray((within & dated)[where.reshape(-1)], dtype=bool)
+
+
+def _in_range(local: IntArray, first: int, last: int) -> Mask:
+    late, early = local >= first, local < last
+    return np.asarray((late & early) if first < last else (late | early), dtype=bool)
+
+
+def most_within(
+    steps: int, hours: Sequence[str], step: int, zone: str | None, every: int, phase: int
+) -> int:
+    """A number of slots that no `steps` in a row pass which are at the hours and at the rhythm.
+
+    In every year: under one offset from UTC slots repeat after some days, and where clocks
+    change a slot is at an hour before the change or after it. Without a change it is exact.
+    """
+    if lcm(DAY, every * step) // step > LONGEST_PERIOD:
+        every, phase = 1, 0
+    period = lcm(DAY, every * step) // step
+    slots = np.arange(period)
+    rhythm = slots % every == phase % every
+    most = 0
+    for offsets, changes in _offsets_within(zone, steps * step):
+        masks = [rhythm & _at_hours(slots * step, offset, hours, step) for offset in offsets]
+        each = max(int(mask.sum()) for mask in masks)
+        # Stretches without a change hold at most so many periods, each of them begun.
+        apart = (steps // period + changes + 1) * each
+        most = max(most, min(apart, _most_in_a_row(np.any(masks, axis=0), steps)))
+    return most
+
+
+def _most_in_a_row(mask: Mask, steps: int) -> int:
+    """The most of any so many consecutive slots, where a mask is repeated for ever."""
+    periods, rest = divmod(steps, len(mask))
+    counts = np.concatenate([[0], np.cumsum(np.concatenate([mask, mask[:rest]]))])
+    return periods * int(mask.sum()) + int((counts[rest:] - counts[: len(counts) - rest]).max())
+
+
+def _at_hours(begins: IntArray, offset: int, hours: Sequence[str], step: int) -> Mask:
+    """Which slots would be at one of the hours if clocks never changed."""
+    local = (begins + offset) % DAY
+    within = np.zeros(len(begins), dtype=bool)
+    for first, last in map(times_of_day, hours):
+        falls = (first - local) % DAY < step
+        within |= falls if last is None else _in_range(local, first, last)
+    return within
+
+
+@cache
+def _changes(zone: str) -> list[tuple[int, int]]:
+    """The days, as seconds, before whose begin clocks changed, and what they are ahead then."""
+    # Before, nobody had a zone; afterwards the rules of the last years go on.
+    days = np.arange(-(150 * 366) * DAY, 75 * 366 * DAY, DAY)
+    offsets = _look_up(days, find_zone(zone, "zone") or UTC)
+    changed = np.concatenate([[0], np.flatnonzero(np.diff(offsets)) + 1])
+    return list(zip(days[changed].tolist(), offsets[changed].tolist(), strict=True))
+
+
+def _offsets_within(zone: str | None, length: int) -> set[tuple[frozenset[int], int]]:
+    """What clocks can be ahead within one stretch of so many seconds, and how often they change."""
+    known = [(0, 0)] if zone is None else _changes(zone)
+    found = set()
+    for number, (day, offset) in enumerate(known):
+        found.add((frozenset([offset]), 0))
+        later = [ahead for when, ahead in known[number:] if when - day < length + DAY]
+        if number:
+            found.add((frozenset([known[number - 1][1], *later]), len(later)))
+    return found
 
 
 def _offsets(seconds: IntArray, place: tzinfo) -> IntArray:

@@ -20,7 +20,7 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
-from dphmm.release.hours import DAY, find_zone, slots_within, times_of_day
+from dphmm.release.hours import find_zone, most_within, slots_within, times_of_day
 
 __all__ = [
     "SILENCE",
@@ -43,9 +43,6 @@ NEVER = -(2**62)
 
 GAPS = ("skip", "answer")
 LONGEST_WINDOW = 10**7
-YEAR = 366
-NEW_YEAR = 1704067200
-"""Answers at hours are counted over the days of 2024, so that clocks change among them."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,9 @@ class Schedule:
         return bool(allowed_at(self, np.array([time]))[0]) and holds(self, time, spoke, error)
 
     def most_in(self, steps: int) -> int:
-        """The most answers in any so many consecutive steps; with `error` there may be fewer.
+        """The most answers in any so many consecutive steps, in any year.
+
+        With `error` there may be fewer, and where clocks change within steps longer than a day.
 
         Args:
             steps: The length of the window.
@@ -179,9 +178,8 @@ class Schedule:
         between = every * -(-int(self.apart) // every)
         most = -(-steps // between)
         if self.hours and self.size is not None:
-            slots = NEW_YEAR // self.size + np.arange(YEAR * DAY // self.size + steps)
-            counts = np.concatenate([[0], np.cumsum(allowed_at(self, slots))])
-            most = min(most, int((counts[steps:] - counts[:-steps]).max()))
+            rhythm = every, int(self.phase)
+            most = min(most, most_within(steps, self.hours, self.size, self.zone, *rhythm))
         return most
 
     def __str__(self) -> str:

@@ -48,6 +48,8 @@ class Standing:
         clock: How time was cut into slots; the same slot of another clock is another time.
         recent: The priced slots that a limit's window may still hold, in order; together they
             are all that was spent, so the first stands for what came before it, too.
+        plane: The map's centre, from which metres become degrees, empty for a map without
+            degrees; None where nobody has kept it.
     """
 
     line: Line
@@ -61,6 +63,7 @@ class Standing:
     spoke: int | None = None
     clock: str = ""
     recent: tuple[tuple[int, Fraction], ...] = ()
+    plane: str | None = None
 
     def __post_init__(self) -> None:
         if self.spent and not self.recent:
@@ -106,6 +109,7 @@ class Standing:
             "spoke": self.spoke,
             "clock": self.clock,
             "recent": _runs(self.recent),
+            "plane": self.plane,
             "states": len(possible),
             "wide": wide is not None,
         }
@@ -157,6 +161,7 @@ class Standing:
             spoke=facts.get("spoke"),
             clock=facts["clock"],
             recent=_pairs(facts.get("recent", ())),
+            plane=facts.get("plane"),
         )
 
 
@@ -192,13 +197,13 @@ def check_law(standing: Standing, law: bytes, n_states: int) -> None:
         raise ArgumentError("standing must be of the stream's law, got another's; adopt it")
 
 
-def shared_by(standings: Sequence[Standing], law: bytes) -> tuple[str, str]:
-    """The client and the clock of people who go on together; refused if they differ."""
+def shared_by(standings: Sequence[Standing], law: bytes) -> tuple[str, str, str | None]:
+    """The client, the clock and the plane of people who go on together; refused if they differ."""
     laws = {standing.law for standing in standings if standing.law}
     clients = {standing.line.client for standing in standings}
-    clocks = {standing.clock for standing in standings}
-    if max(len(laws), len(clients), len(clocks)) > 1:
-        raise ArgumentError("standings must be of one client, law and clock, got several")
+    frames = {(standing.clock, standing.plane) for standing in standings}
+    if max(len(laws), len(clients), len(frames)) > 1:
+        raise ArgumentError("standings must be of one client, law, clock and map, got several")
     if laws - {law}:
         raise ArgumentError("law must be that of the standings, got another")
-    return clients.pop() if clients else "", clocks.pop() if clocks else ""
+    return clients.pop() if clients else "", *(frames.pop() if frames else ("", None))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from dphmm.chain.belief import Belief
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.tells import tell
 from dphmm.cost.whereabouts import whereabouts
@@ -17,16 +15,11 @@ from dphmm.release.said import history_of
 if TYPE_CHECKING:
     from dphmm.release.stream import Stream
 
-__all__ = ["WIDTH", "state_costs"]
-
-WIDTH = 10
-"""The steps of the window that a statement tells about, unless it is asked for another."""
+__all__ = ["state_costs"]
 
 
-def state_costs(
-    stream: Stream, width: int, posterior: Sequence[Belief] | None = None
-) -> PrivacyStatement:
-    """See `Stream.statement`; `posterior` is what `stream.smooth` gives, if that is known."""
+def state_costs(stream: Stream, width: int) -> PrivacyStatement:
+    """See `Stream.statement`."""
     said, model, (time, start) = stream.said, stream.model, stream._said_from
     if not said:
         raise ArgumentError("stream must have a release to be stated, got none")
@@ -35,7 +28,7 @@ def state_costs(
     heard = stream.observations()
     # Without answers nothing that comes later changes what is believed.
     unseen = model.filter([None] * len(history), start=start, time=time)
-    seen = (stream.smooth() if posterior is None else posterior)[: len(history)]
+    seen = model.smooth(heard, start=start, time=time)[: len(history)]
     statement = privacy_statement(
         history,
         width=width,

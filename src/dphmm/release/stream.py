@@ -37,7 +37,7 @@ from dphmm.release.moment import Line, check_client, check_parts, law_of, moment
 from dphmm.release.said import Release, Said, believed, likelihoods, silence
 from dphmm.release.schedule import Schedule, expected_error, price_of
 from dphmm.release.standing import Standing, check_law
-from dphmm.release.stating import WIDTH, state_costs
+from dphmm.release.stating import state_costs
 
 __all__ = ["Stream"]
 
@@ -123,6 +123,7 @@ class Stream:
         self._spoke: int | None = None
         self._recent: tuple[tuple[int, Fraction], ...] = ()
         self._clock = ""
+        self._plane: str | None = None
         self._also: dict[str, Plan] = {}
         self._lock = threading.RLock()
         self._locate: Callable[[Any], int] | None = None
@@ -149,7 +150,8 @@ class Stream:
         stream._said_from = standing.time, standing.belief
         stream._totals = Totals([standing.spent, standing.constrained])
         stream._answered, stream._spoke = standing.answered, standing.spoke
-        stream._recent, stream._clock = standing.recent, standing.clock
+        stream._recent = standing.recent
+        stream._clock, stream._plane = standing.clock, standing.plane
         return stream
 
     @property
@@ -183,6 +185,7 @@ class Stream:
                 answered=self._answered,
                 spoke=self._spoke,
                 clock=self._clock,
+                plane=self._plane,
             )
             said = ((one.time, one.epsilon) for one in self.said)
             return standing.remember([*self._recent, *said], self.ledger.width)
@@ -309,7 +312,7 @@ class Stream:
         first, _ = self._said_from
         return likelihoods(self.said, first, self.time, self.plan.delta)
 
-    def statement(self, *, width: int = WIDTH) -> PrivacyStatement:
+    def statement(self, *, width: int = 10) -> PrivacyStatement:
         """What everything said has cost, in words and numbers; since it was resumed, if it was.
 
         Args:

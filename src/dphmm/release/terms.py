@@ -40,6 +40,7 @@ class Terms:
         threads: How many threads move a batch; by default one for each core.
         estimate: What stands for a belief; it shapes no answer, so it is no part of the law.
         time_of: What a slot is called in messages.
+        plane: The map's centre, from which metres become degrees; empty for a map without.
     """
 
     model: Chain
@@ -53,6 +54,7 @@ class Terms:
     threads: int | None = None
     estimate: Estimate = "mean"
     time_of: Callable[[int], int | str] = int
+    plane: str = ""
 
     @property
     def query(self) -> str:
@@ -78,7 +80,9 @@ class Terms:
         """Where somebody new stands before a first row in a slot."""
         began = first - 1 if self.origin is None else self.origin
         line = Line(client, person, self.query)
-        return Standing(line, self.law, began, began, self.start, clock=self.clock)
+        return Standing(
+            line, self.law, began, began, self.start, clock=self.clock, plane=self.plane
+        )
 
     def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
         """One person's stream from where they stand; what it is asked it says, at every step."""

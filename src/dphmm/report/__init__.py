@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dphmm.report.designs import design_page
 from dphmm.report.facts import LAG, TrackFacts
-from dphmm.report.page import scenario_page
+from dphmm.report.page import drawn_besides, scenario_page
 from dphmm.report.private import PrivateErrors, Truth, private_errors, read_truth
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "PrivateErrors",
     "TrackFacts",
     "Truth",
+    "design_page",
+    "drawn_besides",
     "private_errors",
     "read_truth",
     "scenario_page",

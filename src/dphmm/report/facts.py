@@ -14,10 +14,9 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import estimate_of
 from dphmm.chain.lagging import FixedLag
 from dphmm.cost import PrivacyStatement
-from dphmm.cost.ledger import Entry, Ledger
 from dphmm.policy.plan import Protected
 from dphmm.release.schedule import mean_distance
-from dphmm.release.stating import WIDTH, state_costs
+from dphmm.report.given import GivenAway, places_given_away
 from dphmm.scenario.released import Track
 
 __all__ = ["LAG", "TrackFacts"]
@@ -55,19 +54,20 @@ class TrackFacts:
         """The estimate at each release, from what was said until then."""
         return np.array([release.estimate for release in self.track.releases])
 
-    @cached_property
+    @property
     def smoothed(self) -> FloatArray:
         """The estimate at each release, from everything said."""
-        stream = self.track.stream
-        seen = [self._seen[step] for step in self._steps]
-        return np.array([estimate_of(one, stream.query.values, stream.estimate) for one in seen])
+        return self._hindsight[0]
 
-    @cached_property
+    @property
     def lagged(self) -> FloatArray:
         """The estimate at each release, from what was said until `lag` steps later."""
-        stream = self.track.stream
-        seen = [self._late[step] for step in self._steps]
-        return np.array([estimate_of(one, stream.query.values, stream.estimate) for one in seen])
+        return self._waited[0]
+
+    @property
+    def given_away(self) -> tuple[GivenAway, ...]:
+        """The places that everything said gave away."""
+        return self._hindsight[2]
 
     @cached_property
     def expected_errors(self) -> FloatArray:
@@ -77,22 +77,18 @@ class TrackFacts:
         mean squared error of the noise.
         """
         stream, values = self.track.stream, self.track.stream.query.values
-        filtered = stream.model.filter(stream.observations(), start=stream.start, time=stream.began)
-        return np.array(
-            [
-                (
-                    nan
-                    if step is None
-                    else float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
-                    mean_distance(values, filtered[place], release.estimate),
-                    mean_distance(values, self._late[place], self.lagged[number]),
-                    mean_distance(values, self._seen[place], self.smoothed[number]),
-                )
-                for number, (place, release, step) in enumerate(
-                    zip(self._steps, self.track.releases, self.track.protected, strict=True)
-                )
-            ]
-        )
+        filtered = stream.model.filter(self._heard, start=stream.start, time=stream.began)
+        steps = zip(self._steps, self.track.releases, self.track.protected, strict=True)
+        now = [
+            (
+                nan
+                if step is None
+                else float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
+                mean_distance(values, filtered[place], release.estimate),
+            )
+            for place, release, step in steps
+        ]
+        return np.column_stack([now, self._waited[1], self._hindsight[1]])
 
     @property
     def mean_errors(self) -> FloatArray:
@@ -102,19 +98,24 @@ class TrackFacts:
     @cached_property
     def statement(self) -> PrivacyStatement:
         """What the releases cost, with the odds that they really moved."""
-        return state_costs(self.track.stream, WIDTH, self._seen)
+        return self.track.stream.statement()
 
     @property
-    def left(self) -> Fraction | float:
-        """What may still be spent, in all and in the windows of the latest answer."""
-        stream = self.track.stream
-        entries = [Entry(said.time, said.query.name, said.epsilon) for said in stream.said]
-        return Ledger(stream.ledger.limit, entries).remaining
+    def left(self) -> Fraction | float | None:
+        """What may still be spent, in all and in the windows of the latest answer.
+
+        Only a book knows: a file may not be all that was said.
+        """
+        return None if self.track.budget is None else self.track.budget.remaining
 
     @property
     def worst_step(self) -> Fraction | float:
         """The most that one step cost between two possible states."""
         return max(said.step.constrained(said.epsilon) for said in self.track.stream.said)
+
+    def work_out(self, *, errors: bool, statement: bool) -> None:
+        """Compute what a page will show: what it shows of everybody, and more if that is asked."""
+        _ = self.smoothed, errors and self.expected_errors, statement and self.statement
 
     @property
     def _steps(self) -> list[int]:
@@ -122,12 +123,33 @@ class TrackFacts:
         return [release.time - began - 1 for release in self.track.releases]
 
     @cached_property
-    def _late(self) -> list[Belief]:
-        stream = self.track.stream
-        late = FixedLag(stream.model, lag=self.lag, start=stream.start, time=stream.began)
-        settled = [one for row in stream.observations() for one in late.step(row)]
-        return [one.belief for one in (*settled, *late.finish())]
+    def _heard(self) -> list[FloatArray | None]:
+        return self.track.stream.observations()
+
+    # What follows keeps numbers only: the beliefs of a long track are large.
 
     @cached_property
-    def _seen(self) -> list[Belief]:
-        return self.track.stream.smooth()
+    def _waited(self) -> tuple[FloatArray, FloatArray]:
+        """The estimates that wait, and their expected errors."""
+        stream = self.track.stream
+        late = FixedLag(stream.model, lag=self.lag, start=stream.start, time=stream.began)
+        settled = [one for row in self._heard for one in late.step(row)]
+        return self._estimated([one.belief for one in (*settled, *late.finish())])
+
+    @cached_property
+    def _hindsight(self) -> tuple[FloatArray, FloatArray, tuple[GivenAway, ...]]:
+        """The estimates from everything, their expected errors, and what was given away."""
+        stream = self.track.stream
+        start, began, nothing = stream.start, stream.began, [None] * len(self._heard)
+        seen = stream.model.smooth(self._heard, start=start, time=began)
+        unseen = stream.model.filter(nothing, start=start, time=began)
+        both = ([beliefs[step] for step in self._steps] for beliefs in (seen, unseen))
+        return *self._estimated(seen), places_given_away(*both)
+
+    def _estimated(self, beliefs: list[Belief]) -> tuple[FloatArray, FloatArray]:
+        """The estimate of the belief at each release, and its expected error."""
+        stream, values = self.track.stream, self.track.stream.query.values
+        chosen = [beliefs[step] for step in self._steps]
+        points = np.array([estimate_of(one, values, stream.estimate) for one in chosen])
+        apart = [mean_distance(values, one, p) for one, p in zip(chosen, points, strict=True)]
+        return points, np.array(apart)

@@ -191,8 +191,11 @@ class Drawings:
         """The degree of protection of every state under the noise that is used."""
         return degree_of_protection(self.scenario.query, step.policy, step.possible, step.body)
 
-    def tracks(self, layers: Sequence[Layer], times: Sequence[str]) -> str:
-        """Somebody's positions: on the map, or over time if answers are not places."""
+    def tracks(self, layers: Sequence[Layer], times: Sequence[str], *, plain: bool = False) -> str:
+        """Somebody's positions: on the map, or over time if answers are not places.
+
+        A plain map is its outline, which is a hundredth of the size of its cells.
+        """
         if not self.answers_are_places:
             return self.coordinates(layers, times)
         margin = 0.12 * np.ptp(self.places, axis=0).max()
@@ -202,6 +205,10 @@ class Drawings:
         high = np.maximum(self.places.max(axis=0) + margin, most)
         frame = Frame.around([low, high])
         parts = [frame.squares(self.places, 0.94 * self.side, "land")]
+        if plain:
+            edge, corner = self.side / 2, self.places.max(axis=0) + self.side / 2
+            (x, y), (right, top) = self.places.min(axis=0) - edge, corner
+            parts = [frame.polygon([[x, y], [right, y], [right, top], [x, top]], "land")]
         for layer in layers:
             # An answer may lie far outside; it is drawn at the edge.
             points = np.clip(layer.points[~np.isnan(layer.points).any(axis=1)], low, high)

@@ -26,6 +26,8 @@ from dphmm.scenario.scenario import Scenario
 __all__ = ["scenario_page"]
 
 PEOPLE_LISTED = 50
+PEOPLE_DRAWN = 20
+PLACES_LISTED = 10
 ROWS_LISTED = 2000
 STEPS_CHECKED = 6
 
@@ -66,7 +68,7 @@ def scenario_page(
         releases=sum(facts.said for facts in everybody),
         degrees=drawings.degrees(last)[last.possible],
         what="places" if scenario.states.place_columns else "states",
-        price=max(release.epsilon for release in shown.track.releases),
+        price=max(said.epsilon for facts in everybody for said in facts.track.stream.said),
         conditions=covered(scenario),
         usual_error=float(last.mechanism(scenario.settings.epsilon).mean_squared_error) ** 0.5,
         hull_size=_hull_size(scenario, last),
@@ -78,16 +80,51 @@ def scenario_page(
             for column in scenario.columns
         ],
         answers=_answers(scenario, shown),
+        given=_given(scenario, shown),
+        besides=[_other(scenario, facts, drawings) for facts in drawn_besides(everybody, shown)],
         private=None if truth is None else _private(everybody, shown, drawings, truth, times),
     )
 
 
+def drawn_besides(people: Sequence[TrackFacts], shown: TrackFacts) -> list[TrackFacts]:
+    """The other people whose tracks are drawn too."""
+    return [facts for facts in people if facts is not shown][: PEOPLE_DRAWN - 1]
+
+
 def _layers(facts: TrackFacts) -> list[Layer]:
+    first, *others, last = _quick_layers(facts)
+    return [first, *others, Layer(f"{facts.lag} steps later", "late", facts.lagged), last]
+
+
+def _quick_layers(facts: TrackFacts) -> list[Layer]:
+    """What is drawn of everybody."""
     return [
         Layer("released", "answer", facts.answers, dotted=True),
         Layer("estimate", "estimate", facts.estimates),
-        Layer(f"{facts.lag} steps later", "late", facts.lagged),
         Layer("smoothed", "smooth", facts.smoothed),
+    ]
+
+
+def _other(scenario: Scenario, facts: TrackFacts, drawings: Drawings) -> dict[str, Any]:
+    times = _short_times(facts.track.times)
+    return {
+        "facts": facts,
+        "track": drawings.tracks(_quick_layers(facts), times, plain=True),
+        "given": _given(scenario, facts),
+    }
+
+
+def _given(scenario: Scenario, facts: TrackFacts) -> list[dict[str, Any]]:
+    """For each place that was given away its name, from when to when, and how surely."""
+    times = _short_times(facts.track.times)
+    return [
+        {
+            "place": scenario.labels[one.state],
+            "first": times[one.first],
+            "last": times[one.last],
+            "facts": one,
+        }
+        for one in facts.given_away[:PLACES_LISTED]
     ]
 
 
@@ -123,10 +160,13 @@ def _private(
     states = truth.of(shown)
     track = None
     if states is not None:
-        real = Layer("true", "truth", shown.track.stream.query.values[states])
+        real = Layer("true", "truth", truth.places(shown, states)[0])
         track = drawings.tracks([*_layers(shown), real], times)
+    errors = [(name, private_errors(those, truth)) for name, those in groups]
     return {
-        "errors": [(name, private_errors(those, truth)) for name, those in groups],
+        "errors": errors,
+        "fixes": errors[-1][1].fixes if errors else 0,
+        "steps": errors[-1][1].steps if errors else 0,
         "missing": len(people) - len(known),
         "track": track,
     }

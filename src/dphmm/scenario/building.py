@@ -152,7 +152,7 @@ def html_of(scenario: Scenario) -> str:
         "query": f"{', '.join(scenario.columns)}, in steps of {as_text(settings.step)}",
         "epsilon": as_text(settings.epsilon),
         "limit": settings.limit or "none",
-        "speaks": settings.when or "every step",
+        "speaks": settings.speaks,
         "model": f"{scenario.model}: {scenario.source}",
     }
     rows = "".join(f"<tr><th>{name}<td>{escape(str(fact))}" for name, fact in facts.items())

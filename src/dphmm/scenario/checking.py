@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from html import escape
 from math import sqrt
@@ -12,6 +12,7 @@ import numpy as np
 
 from dphmm._types import Mask
 from dphmm.chain.markov import Chain
+from dphmm.chain.stochastic import entries_of
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
@@ -22,6 +23,7 @@ from dphmm.noise.bound import least_error
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.hours import DAY
+from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
@@ -33,11 +35,20 @@ __all__ = [
     "check_scenario",
     "check_steps",
     "covered",
+    "doubts",
     "guarantee",
     "how_often",
     "planned_costs",
     "possible_steps",
+    "spoken_steps",
 ]
+
+STILL = 0.999
+"""A model with more stays than this was learned in another time step, or of nobody."""
+
+
+MOST_SLOTS = 10**6
+"""Slots that are looked at for the first at which it speaks."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +92,9 @@ class Check:
         scenario: Its name.
         guarantee: What every release promises, in a sentence.
         steps: What each step protects; the last may stand for all that follow.
-        costs: What an answer at each of the steps asked for would cost, for every path and by
-            the model's own moves; None with delta, where it depends on the answers.
+        costs: What an answer at each of the steps asked for at which it speaks would cost, the
+            first being one, for every path and by the model's own moves; None with delta, where
+            it depends on the answers.
         unit: What errors are measured in, if that is known.
     """
 
@@ -160,7 +172,7 @@ def how_often(scenario: Scenario) -> Speaking | None:
         window = "24 hours" if steps * schedule.size == DAY else f"{steps} steps"
     answers = schedule.most_in(steps)
     price = answers * scenario.settings.epsilon
-    return Speaking(str(scenario.settings.when), steps, window, answers, price)
+    return Speaking(scenario.settings.speaks, steps, window, answers, price)
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
@@ -173,8 +185,9 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
 
 
 def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
-    """What an answer at every one of so many steps would cost; see `Check`."""
-    if scenario.settings.delta:
+    """What answers at so many steps would cost, those at which it speaks; see `Check`."""
+    spoken = spoken_steps(scenario.settings.schedule, steps)
+    if scenario.settings.delta or not any(spoken):
         return None
     epsilon = scenario.settings.epsilon
     charges: list[list[Charge]] = []
@@ -183,9 +196,33 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
         law = scenario.query, step.body, epsilon, step.mechanism(epsilon).gamma
         charges.append([] if step.is_lone else [Charge(*law)])
     charges += [charges[-1]] * (steps - len(charges))
+    charges = [some if speaks else [] for some, speaks in zip(charges, spoken, strict=True)]
     history = History(scenario.model, charges, start=scenario.start)
     delta = scenario.settings.delta
     return privacy_statement(history, width=max(1, steps // 2), delta=delta)
+
+
+def spoken_steps(schedule: Schedule | None, steps: int) -> list[bool]:
+    """Whether it may speak at each of so many steps, of which the first is one that it does.
+
+    A bound on the error counts as passed, so it may be fewer.
+
+    >>> spoken_steps(Schedule(every=2, apart=3), 6)
+    [True, False, False, False, True, False]
+    """
+    if schedule is None:
+        return [True] * steps
+    day = 1 if schedule.size is None or not schedule.hours else 1 + DAY // schedule.size
+    known = min(int(schedule.every) * day, MOST_SLOTS)
+    allowed = allowed_at(schedule, np.arange(known + steps))
+    first = int(allowed[:known].argmax())
+    spoke: int | None = None
+    spoken = []
+    for slot in range(first, first + steps):
+        speaks = bool(allowed[slot]) and holds(replace(schedule, error=None), slot, spoke, None)
+        spoke = slot if speaks else spoke
+        spoken.append(speaks)
+    return spoken
 
 
 def possible_steps(
@@ -247,6 +284,22 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
             own_possible=None if beside is None else int(model.place_mask(own).sum()),
             own_error=None if beside is None else _error(beside, scenario),
         )
+
+
+def doubts(scenario: Scenario) -> tuple[str, ...]:
+    """What looks wrong between a model and its scenario's time step, or should be known of them."""
+    model, found = scenario.model, []
+    if model.steps > 1:
+        found.append(f"A step of the scenario is {model.steps} steps of its model.")
+    moves = model.base.moves_into(1)[-1]
+    sources, targets = (moves.current[ends] for ends in entries_of(moves.transition))
+    stays = float(moves.transition.data[sources == targets].sum()) / moves.n_states
+    if stays > STILL and len(scenario.states) > 1:
+        found.append(
+            f"By the model hardly anybody ever moves ({stays:.2%} of steps are stays): was it "
+            f"learned in steps of {scenario.settings.clock.step!r}?"
+        )
+    return tuple(found)
 
 
 def _own_reach(model: Chain, possible: Mask, time: int) -> Mask:

@@ -7,7 +7,7 @@ added up for each part of the day or week, and the sums become a chain.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,14 +18,17 @@ from dphmm._types import IntArray
 from dphmm.chain.anywhere import Zeros, chosen_anywhere
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.chains import TimeVaryingModel
-from dphmm.chain.ground import TURNS, Ground
+from dphmm.chain.ground import TURNS, Ground, normalised
+from dphmm.chain.habits import habits_of
 from dphmm.chain.markov import Chain, MarkovModel
-from dphmm.chain.momentum import PATIENCE, RARELY, WEIGHT, contexts_of, draw_momentum
+from dphmm.chain.momentum import PATIENCE, RARELY, TRUST, WEIGHT, contexts_of, draw_momentum
 from dphmm.chain.pairs import draw_pairs, pair_numbers
 from dphmm.chain.stochastic import count_moves, probabilities_from_counts
 from dphmm.errors import ArgumentError
+from dphmm.geometry.exact import exact
+from dphmm.scenario.models import PUBLIC_SOURCE
 
-__all__ = ["CHAINS", "Counted", "Counting", "Kind", "runs_of"]
+__all__ = ["CHAINS", "CONFIDENCE", "Counted", "Counting", "Kind", "runs_of"]
 
 Kind: TypeAlias = Literal["first", "second", "momentum"]
 """What a chain remembers: nothing, the place before, or a direction and the length of a stay."""
@@ -34,6 +37,13 @@ CHAINS = ("first", "second", "momentum")
 
 PAIR_TRUST = 10.0
 """Moves from each pair of places that go as anybody does from the second of them."""
+
+CONFIDENCE = {"first": 0.07, "momentum": 0.3}
+"""With these, regions hold about as many people who were not learned from as they say, in GeoLife,
+Gowalla and a made-up city (docs/learning.md). Public constants, so they cost nothing."""
+
+CONFIDENCES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+"""What people held out may choose from."""
 
 CONTEXTS = TURNS + PATIENCE
 
@@ -73,18 +83,37 @@ class Counting:
         chain: What the chain remembers.
         calendar: The parts of the day or week that get a model each; one for all by default.
         ground: Where the places lie, if they lie somewhere.
+        confidence: How much each counted move counts against what people do anywhere. A chain
+            of all counts is too sure of the people it was counted from: regions of its beliefs
+            hold others less often than they say. None for a chain without memory is its counts
+            alone.
     """
 
     n_states: int
     chain: Kind = "first"
     calendar: Calendar | None = None
     ground: Ground | None = None
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         if self.chain not in CHAINS:
             raise ArgumentError(f"chain must be one of {', '.join(CHAINS)}, got {self.chain!r}")
         if self.chain == "momentum" and self.ground is None:
             raise ArgumentError("chain must not be 'momentum' for states without places")
+        if self.confidence is not None:
+            if not 0 < exact(self.confidence, "confidence") <= 1:
+                raise ArgumentError(
+                    f"confidence must be above 0 and at most 1, got {self.confidence!r}"
+                )
+            if self.ground is None:
+                raise ArgumentError("confidence must not be given for states without places")
+
+    @property
+    def source(self) -> str:
+        """Where a chain that is counted so comes from, in a sentence."""
+        if self.confidence is None:
+            return PUBLIC_SOURCE
+        return f"{PUBLIC_SOURCE}; confidence {self.confidence:g} against what people do anywhere"
 
     def count(self, slots: ArrayLike, states: ArrayLike) -> Counted:
         """The moves of one person's rows, which may come in any order.
@@ -134,22 +163,34 @@ class Counting:
         """
         known = counted.sources != UNKNOWN
         seen = Counted(*(column[known] for column in counted))
-        times, moves = seen.times.astype(np.float64), (seen.sources, seen.targets)
+        factor = 1.0 if self.confidence is None else float(self.confidence)
+        times, moves = factor * seen.times.astype(np.float64), (seen.sources, seen.targets)
         model: MarkovModel
-        if self.chain == "first":
+        remembers = self.chain != "first"
+        if (remembers or self.confidence is not None) and (smoothing or support is not None):
+            raise ArgumentError("smoothing must stand without a chain that remembers or confidence")
+        if not remembers and self.confidence is not None:
+            assert self.ground is not None
+            share = chosen_anywhere(zeros, anywhere)
+            counts = count_moves(*moves, self.n_states, times)
+            model = MarkovModel(self.ground.draw(counts, WEIGHT), anywhere=share)
+        elif not remembers:
             counts = count_moves(*moves, self.n_states, times)
             model = MarkovModel.from_counts(
                 counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
             )
-        elif smoothing or support is not None:
-            raise ArgumentError("smoothing must stand without a chain that remembers")
         elif self.chain == "momentum":
             assert self.ground is not None
             counts = count_moves(*moves, self.n_states * CONTEXTS, times)
-            model = draw_momentum(counts, ground=self.ground, zeros=zeros, anywhere=anywhere)
+            if self.confidence is None:
+                model = draw_momentum(counts, ground=self.ground, zeros=zeros, anywhere=anywhere)
+            else:
+                usual = habits_of(counts, self.ground, zeros, anywhere)
+                matrix = normalised(sparse.csr_array(counts + TRUST * usual.transition))
+                model = usual._over(matrix, usual.anywhere)
         else:
             share = chosen_anywhere(zeros, anywhere, usual=RARELY)
-            first = self._first(counted)
+            first = self._first(counted, factor)
             model = pairs = draw_pairs(first, *moves, times, trust=PAIR_TRUST, anywhere=share)
             numbers = pair_numbers(pairs.pairs[:, 0], pairs.pairs[:, 1], self.n_states)
             moves = np.searchsorted(numbers, moves[0]), np.searchsorted(numbers, moves[1])
@@ -162,10 +203,38 @@ class Counting:
             parts.append(counts)
         return TimeVaryingModel.drawn_to(model, parts, self.calendar)
 
-    def _first(self, counted: Counted) -> sparse.csr_array:
+    def held_out(self, people: Iterable[Counted]) -> float:
+        """The confidence under which people's moves are likeliest by chains of others.
+
+        It looks at raw moves, so it is as public as raw counts are.
+
+        Args:
+            people: What `count` gave for each, at least two of them.
+        """
+        known = list(people)
+        if len(known) < 2 or self.ground is None or self.chain == "second":
+            raise ArgumentError(
+                "confidence must be a number for one person, states without places or pairs"
+            )
+        halves = [Counted.joined(known[part::2]) for part in range(2)]
+
+        def score(confidence: float) -> float:
+            counting = replace(self, confidence=confidence, calendar=None)
+            total = 0.0
+            for part, held in enumerate(halves):
+                model = counting.learn(halves[1 - part]).at(1)
+                own = np.asarray(model.outgoing[held.sources, held.targets]).ravel()
+                total += float(held.times @ np.log(own + model.anywhere / self.n_states))
+            return total
+
+        return max(CONFIDENCES, key=score)
+
+    def _first(self, counted: Counted, factor: float) -> sparse.csr_array:
         """First-order moves that hold every counted pair, and staying."""
         size, pairs = self.n_states, counted.targets
-        counts = count_moves(pairs % size, pairs // size, size, counted.times.astype(np.float64))
+        counts = count_moves(
+            pairs % size, pairs // size, size, factor * counted.times.astype(np.float64)
+        )
         if self.ground is not None:
             return self.ground.draw(counts, WEIGHT)
         stays = sparse.csr_array(sparse.eye_array(size))

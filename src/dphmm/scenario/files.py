@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["load_scenario", "save_scenario"]
 
 
-def load_scenario(cls: type[Scenario], path: str | Path) -> Scenario:
-    """See `Scenario.load`; a policy or start that cannot be built is an error here."""
+def load_scenario(
+    cls: type[Scenario], path: str | Path, learned: LearnedModel | None = None
+) -> Scenario:
+    """See `Scenario.load`; a policy or start that cannot be built is an error here.
+
+    With `learned` that model is taken instead of the one that the file names.
+    """
     settings = Settings.read(path)
     folder = Path(path).parent
     states = States.read(folder / settings.states)
-    learned = read_model(folder / settings.model)
+    learned = learned or read_model(folder / settings.model)
     edges: tuple[tuple[str, str], ...] = ()
     if settings.policy.edges is not None:
         edges = states.read_edges(folder / settings.policy.edges)

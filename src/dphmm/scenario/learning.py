@@ -163,7 +163,7 @@ def learn_walks(
     model = counting.learn(
         counted, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
     )
-    return LearnedModel(model, PUBLIC_SOURCE)
+    return LearnedModel(model, counting.source)
 
 
 def from_public_counts(

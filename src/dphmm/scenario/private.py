@@ -9,7 +9,7 @@ up. All that follows sees noisy numbers only; nobody counts the people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -22,10 +22,10 @@ from dphmm._types import FloatArray, IntArray
 from dphmm.chain.anywhere import Zeros
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.ground import Ground
-from dphmm.chain.habits import Habits, Rings, Turns
+from dphmm.chain.habits import SHARPNESS, Habits, Rings, Turns
 from dphmm.chain.markov import MarkovModel
-from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import Exact, as_epsilon, as_text
+from dphmm.errors import ArgumentError, expect_each
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism
@@ -37,10 +37,6 @@ __all__ = ["GRAINS", "Cells", "Level", "Levels", "learn_private"]
 
 GRAINS = 10**6
 """A person's unit of a level is dealt in so many parts."""
-
-SHARPNESS = 1.6
-"""See `Habits`; with it regions of GeoLife's, Gowalla's and a made-up city's people who were not
-learned from hold as many of them as they say (docs/models.md). A constant, so it costs nothing."""
 
 FIRST = Fraction(1, 2)
 """What the lengths of moves get of epsilon; staying and turning, with more bins, get the rest."""
@@ -209,7 +205,7 @@ class Levels:
             randomness: Where the noise comes from; the operating system by default.
         """
         used = as_epsilon(epsilon)
-        if not 0 < prior < np.inf:
+        if not exact(prior, "prior") > 0:
             raise ArgumentError(f"prior must be positive and finite, got {prior!r}")
         prices = [used * share for share in self.shares]
         numbers = []
@@ -260,8 +256,12 @@ def learn_private(
         randomness: Where the noise comes from; the operating system by default.
     """
     if not isinstance(levels, Levels):
-        levels = Levels.of_habits(Ground(levels))
-    counted = Counted.joined(levels.count(slots, states) for slots, states in people)
+        levels = Levels.of_habits(Ground(levels, "levels"))
+    tracks = expect_each(people, Sequence, "people")
+    try:
+        counted = Counted.joined([levels.count(slots, states) for slots, states in tracks])
+    except (TypeError, ValueError, IndexError):
+        raise ArgumentError("people must be pairs of slots and states, as many of each") from None
     return levels.learn(
         counted, epsilon=epsilon, prior=prior, zeros=zeros, anywhere=anywhere,
         randomness=randomness,

@@ -7,6 +7,7 @@ estimates and prices follow from the answers and the scenario.
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,14 +17,23 @@ from typing import Any
 
 import numpy as np
 
+from dphmm.cost.ledger import Ledger
 from dphmm.errors import DataError, UnknownLawWarning
 from dphmm.policy.plan import Protected
+from dphmm.release.admission import Verdict, refusal
+from dphmm.release.book import Book
 from dphmm.release.law_parts import differing_parts
-from dphmm.release.said import Release
+from dphmm.release.moment import Line
+from dphmm.release.said import Record, Release
+from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
+from dphmm.release.terms import follow
+from dphmm.scenario.building import build_surroundings
+from dphmm.scenario.releasing import ledger_at
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Slots
-from dphmm.tables.trips import Record, read_records
+from dphmm.tables.trips import Record as Row
+from dphmm.tables.trips import read_records
 
 __all__ = ["Track", "read_releases", "released_rows"]
 
@@ -37,6 +47,8 @@ class Track:
 
     person: str
     stream: Stream
+    budget: Ledger | None = None
+    """What the book says of all that this person has spent; None without a book."""
     times: list[str] = field(default_factory=list, repr=False)
     """As written in the file, one a release."""
     slots: list[int] = field(default_factory=list, repr=False)
@@ -47,16 +59,16 @@ class Track:
 
     @property
     def spent(self) -> Fraction:
-        """The sum of every epsilon."""
-        return self.stream.standing.spent
+        """The sum of every epsilon: of the book's or, without one, of the file's."""
+        return self.stream.standing.spent if self.budget is None else self.budget.spent
 
 
 def released_rows(
     path: str | Path,
     scenario: Scenario,
     columns: Sequence[str],
-    watch: Callable[[Iterator[Record]], Iterable[Record]] = iter,
-) -> Iterator[Record]:
+    watch: Callable[[Iterator[Row]], Iterable[Row]] = iter,
+) -> Iterator[Row]:
     """The rows of a file of releases, which must have some columns; see `read_releases`.
 
     What another law shaped is refused. A file of an older version says nothing of laws: it is
@@ -90,12 +102,14 @@ def released_rows(
 def read_releases(
     path: str | Path,
     scenario: Scenario,
-    watch: Callable[[Iterator[Record]], Iterable[Record]] = iter,
+    watch: Callable[[Iterator[Row]], Iterable[Row]] = iter,
+    book: Book | None = None,
 ) -> list[Track]:
     """Everybody's track in a file that `dphmm release` wrote, in order of first appearance.
 
     Somebody about whom nothing was said has none. `watch` passes the rows on, and may show how
-    far the reading is.
+    far the reading is. A file may begin where earlier ones ended: with the book that it came
+    from, streams also follow what that book holds besides. What it does not hold is refused.
     """
     name = Path(path).name
     columns = ("person", "time", *scenario.columns, "epsilon")
@@ -103,22 +117,32 @@ def read_releases(
     first = scenario.settings.clock.first_slot
     tracks: dict[str, Track] = {}
     said: dict[tuple[str, int], tuple[int, ...]] = {}
+    besides: dict[str, deque[Record]] = {}
     for line, record, lattice in _with_lattice(
         scenario, released_rows(path, scenario, columns, watch), name
     ):
         person, slot = str(record["person"]).strip(), slots.of(record["time"], line)
         if person not in tracks:
-            # The file tells what was spent; a limit is for those who spend.
-            stream = scenario.stream(person, time=slot - 1 if first is None else first)
-            tracks[person] = Track(person, stream)
+            if book is None:
+                # The file tells what was spent; a limit is for those who spend.
+                stream = scenario.stream(person, time=slot - 1 if first is None else first)
+                tracks[person] = Track(person, stream)
+            else:
+                tracks[person], besides[person] = _track_in(book, scenario, person, slot)
         track = tracks[person]
         if said.get((person, slot)) == tuple(lattice):
             continue  # a second row of the same step, which has the same answer
+        if book is not None:
+            rest = besides[person]
+            _catch_up(track, rest, slot)
+            held = rest.popleft() if rest and rest[0].time == slot else None
+            if held is None or tuple(held.lattice) != tuple(lattice):
+                raise DataError(f"{name}:{line}: row must be in the book, got another answer")
         try:
             if slot <= track.stream.time:
                 raise ValueError
-            track.stream.skip(slot - track.stream.time - 1)
             price = str(record["epsilon"]) if len(lattice) else None
+            track.stream.skip(slot - track.stream.time - 1)
             release = track.stream.repeat(lattice, price)
         except (ValueError, TypeError, OverflowError):
             raise _no_release(name, line, scenario) from None
@@ -127,14 +151,43 @@ def read_releases(
         track.slots.append(slot)
         track.releases.append(release)
         track.protected.append(None if release.silent else track.stream.said[-1].step)
+    for person, rest in besides.items():
+        track = tracks[person]
+        _catch_up(track, rest, None)
+        assert track.budget is not None
+        track.stream.ledger = track.budget
     answered = [track for track in tracks.values() if track.stream.said]
     if not answered:
         raise DataError(f"{name}: file must hold at least one release, got none")
     return answered
 
 
+def _track_in(
+    book: Book, scenario: Scenario, person: str, slot: int
+) -> tuple[Track, deque[Record]]:
+    """A person's track from where the book begins, and what was said since then."""
+    terms = scenario.terms
+    line = Line("", person, terms.query)
+    (place,) = book.places([line])
+    standing = place.standing or terms.begin("", person, slot)
+    if standing.law != terms.law:
+        raise refusal(Verdict.CHANGED)
+    began = standing.began
+    begun = Standing(line, terms.law, began, began, terms.start, clock=terms.clock)
+    stream = terms.stream(book.adopted(line) or begun)
+    stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
+    budget = ledger_at(place, terms, standing.time)
+    return Track(person, stream, budget), deque(book.answers(line, after=stream.time))
+
+
+def _catch_up(track: Track, besides: deque[Record], slot: int | None) -> None:
+    """Follow what the book holds before a slot, or all that is left of it."""
+    while besides and (slot is None or besides[0].time < slot):
+        follow(track.stream, [besides.popleft()])
+
+
 def _with_lattice(
-    scenario: Scenario, rows: Iterator[Record], name: str
+    scenario: Scenario, rows: Iterator[Row], name: str
 ) -> Iterator[tuple[int, Mapping[str, Any], np.ndarray[Any, Any]]]:
     """The rows, each with the lattice point of its answer: none where every cell is empty."""
     nothing = np.zeros(0, dtype=np.int64)

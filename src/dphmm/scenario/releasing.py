@@ -11,7 +11,7 @@ import numpy as np
 
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, require
+from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, expect, require
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
@@ -39,6 +39,7 @@ __all__ = [
     "begin_stream",
     "hold_open",
     "latest_steps",
+    "ledger_at",
     "open_stream",
     "published",
     "refuse_first",
@@ -58,6 +59,7 @@ def ask_rows(
         people=[row.person for row in rows],
         times=np.array([row.slot for row in rows], dtype=np.int64),
         states=np.array([row.state for row in rows], dtype=np.int64),
+        moments=np.array([row.moment for row in rows], dtype=np.int64),
         client=client,
         last=last or {},
     )
@@ -225,6 +227,9 @@ def begin_stream(
 ) -> Stream:
     """A stream of its own, from the scenario's start."""
     settings = scenario.settings
+    if ledger is not None:
+        expect(ledger, Ledger, "ledger")
+        ledger._use(scenario.terms.clock)
     stream = Stream(
         scenario.model,
         scenario.plan,
@@ -257,6 +262,8 @@ def open_stream(
     line = Line(check_client(client), check_name(person, "person"), terms.query)
     (place,) = book.places([line])
     standing = place.standing
+    if place.is_elsewhere(terms.plane):
+        raise refusal(Verdict.ELSEWHERE)
     if standing is not None and standing.law != terms.law:
         raise refusal(Verdict.CHANGED)
     said: Sequence[Record] = ()
@@ -294,6 +301,14 @@ def open_stream(
     return stream
 
 
+def ledger_at(place: Place, terms: Terms, time: int) -> Ledger:
+    """What somebody has spent by all questions until a step, and what limits them."""
+    limit = place.both(terms.limit, terms.clock)
+    ledger = Ledger(limit, spent=place.spent)
+    ledger._count(place.budget(limit, terms.clock, time), time)
+    return ledger
+
+
 class _BookStream(Stream):
     """A stream whose answers come from a book, by the engine like everybody's.
 
@@ -305,11 +320,7 @@ class _BookStream(Stream):
     def _bind(self, book: Book, terms: Terms, place: Place) -> None:
         self._book, self._terms = book, terms
         self._fills_gaps = terms.fills_gaps
-        limit = place.both(terms.limit, terms.clock)
-        since = self.time + 1 - (limit.width if limit else 0)
-        recent = place.recent(terms.clock, since) if limit and limit.width else ()
-        pairs = [(last, price) for _, last, price in recent]
-        self.ledger = Ledger(limit, spent=place.spent, recent=pairs)
+        self.ledger = ledger_at(place, terms, self.time)
 
     def release(self, true_state: Any, epsilon: Exact | None = None) -> Release:
         """See `Stream.release`; the answer is in the book before it comes back."""

@@ -46,6 +46,7 @@ from dphmm.tables.states import States
 if TYPE_CHECKING:
     from dphmm.audit import Audit
     from dphmm.scenario.checking import Check
+    from dphmm.scenario.judging import Judgement
 
 __all__ = ["Scenario"]
 
@@ -125,24 +126,12 @@ class Scenario:
             start = states.labels[state_number(start, len(states), "start")]
         checked: Any = Settings  # which makes every number exact
         settings = checked(
-            name,
-            epsilon,
-            limit=limit,
-            start=start,
-            columns=columns,
-            step=1 if step is None else step,
-            query=query,
-            policy=rules,
-            mechanism=mechanism,
-            shape=shape,
-            gamma=as_gamma(gamma, mechanism),
-            repair=repair,
-            full_rank=full_rank,
-            delta=delta,
-            clock=Clock() if clock is None else clock,
-            when=when,
-            estimate=estimate,
-        )
+            name, epsilon, limit=limit, start=start, columns=columns,
+            step=1 if step is None else step, query=query, policy=rules,
+            mechanism=mechanism, shape=shape, gamma=as_gamma(gamma, mechanism), repair=repair,
+            full_rank=full_rank, delta=delta, clock=Clock() if clock is None else clock,
+            when=when, estimate=estimate,
+        )  # fmt: skip
         self._build(settings, states, model, source, (), graph)
 
     @classmethod
@@ -259,9 +248,8 @@ class Scenario:
     @cached_property
     def query(self) -> Query:
         """The answer of every state, on the scenario's lattice."""
-        return Query(
-            self.states.values(self.columns), step=self.settings.step, name=self.settings.query
-        )
+        settings = self.settings
+        return Query(self.states.values(self.columns), step=settings.step, name=settings.query)
 
     @cached_property
     def policy(self) -> PolicyGraph:
@@ -305,6 +293,7 @@ class Scenario:
             estimate=settings.estimate,
             schedule=settings.schedule,
             time_of=settings.clock.time_of,
+            plane=self.states._center(self.columns),
         )
 
     @property
@@ -372,6 +361,17 @@ class Scenario:
             randomness: See `Stream`.
         """
         return release_trips(self, trips, book, client, person, columns, randomness)
+
+    def evaluate(self, trips: Any, *, columns: Mapping[str, str] | None = None) -> Judgement:
+        """Whether the model helps, on people it was not learned from. Private.
+
+        Args:
+            trips: Their trips, as for `release`; releases to them are simulated.
+            columns: What a column is called, if not by its usual name.
+        """
+        from dphmm.scenario.judging import evaluate_trips
+
+        return evaluate_trips(self, trips, columns)
 
     def audit(self, *, draws: int | None = None) -> Audit:
         """The scenario's noise held against its epsilon, from its answers alone.

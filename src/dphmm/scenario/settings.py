@@ -125,6 +125,11 @@ class Settings:
             return None
         return replace(self.when, step=self.clock.step, zone=self.clock.zone)
 
+    @property
+    def speaks(self) -> str:
+        """When to speak, in words, with the zone of the hours."""
+        return "every step" if self.when is None else str(replace(self.when, zone=self.clock.zone))
+
     @classmethod
     def read(cls, path: str | Path) -> Settings:
         """The settings of a TOML file; a mistake is located, a misspelt key gets a suggestion."""

@@ -16,7 +16,7 @@ from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
-from dphmm.release.admission import Place
+from dphmm.release.admission import Place, Verdict, refusal
 from dphmm.release.engine import Ask
 from dphmm.release.moment import Line
 from dphmm.release.said import Release
@@ -117,6 +117,8 @@ class Handlers:
         scenario = self._find(client, digest)
         slot = None if after is None else scenario.settings.clock.slot_of(after)
         line = Line(client, person, scenario.terms.query)
+        if self._place(scenario, client, person).is_elsewhere(scenario.terms.plane):
+            raise refusal(Verdict.ELSEWHERE)
         found = self._store.answers(line, after=slot, most=PAGE + 1)
         page = [show_release(scenario, one.release(), True) for one in found[:PAGE]]
         return {"releases": page, "next": page[-1]["time"] if len(found) > PAGE else None}
@@ -255,7 +257,7 @@ def _summary(digest: str, scenario: Scenario) -> Json:
         "dimension": scenario.query.dimension,
         "epsilon": str(settings.epsilon),
         "limit": None if settings.limit is None else str(settings.limit),
-        "speaks": str(settings.when or "every step"),
+        "speaks": settings.speaks,
     }
 
 

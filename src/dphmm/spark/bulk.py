@@ -73,7 +73,7 @@ def release(
     count = partitions or 4 * spark.sparkContext.defaultParallelism
     first = functions.col("slot").asc_nulls_first()
     ordered = rows.repartition(count, "person").sortWithinPartitions(
-        "person", first, "time", "state"
+        "person", first, "moment", "state"
     )
     output = ordered.mapInArrow(
         partial(release_partition, setup=setup), types.from_arrow_schema(tables.varying)

@@ -15,7 +15,7 @@ from dphmm.errors import DataError, require
 from dphmm.geometry.exact import Exact
 from dphmm.scenario import learning
 from dphmm.scenario.counting import Counted, Counting
-from dphmm.scenario.models import PUBLIC_SOURCE, LearnedModel
+from dphmm.scenario.models import LearnedModel
 from dphmm.scenario.private import Levels
 from dphmm.spark.sessions import check_encrypted, plain_faults
 from dphmm.spark.tables import locate_rows
@@ -56,7 +56,7 @@ def learn_public(
         counted = Counted(*_summed(table, states, clock, columns, name, walked))
         options: dict[str, Any] = {"smoothing": smoothing, "support": support}
         model = counting.learn(counted, zeros=zeros, anywhere=anywhere, **options)
-        return LearnedModel(model, PUBLIC_SOURCE)
+        return LearnedModel(model, counting.source)
     counts = _counts(table, states, clock, slots, columns, name)
     return learning.from_public_counts(
         counts, smoothing=smoothing, support=support, zeros=zeros, anywhere=anywhere
@@ -117,7 +117,7 @@ def _summed(
     functions = require("pyspark.sql.functions", "spark")
     check_encrypted(table.sparkSession)
     rows = locate_rows(table, states, clock, columns=columns, name=name)
-    ordered = rows.repartition("person").sortWithinPartitions("person", "slot", "time", "state")
+    ordered = rows.repartition("person").sortWithinPartitions("person", "slot", "moment", "state")
     parts = ordered.mapInArrow(count, COUNTS)
     sums = parts.groupBy("turn", "source", "target").agg(functions.sum("moves").alias("moves"))
     with plain_faults():

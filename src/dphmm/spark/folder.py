@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dphmm._types import IntArray, Mask, ObjectArray
+from dphmm.cost.limit import begin_of
 from dphmm.errors import DataError, require
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
@@ -89,7 +90,9 @@ class FolderBook:
             latest=standing.time,
             answered=(standing.time,) if standing.time > standing.began else (),
             spent=standing.spent,
-            recent=lambda clock, since: ((slot, slot, price) for slot, price in standing.recent),
+            recent=lambda clock, since: (
+                (*begin_of(slot, standing.clock, clock), price) for slot, price in standing.recent
+            ),
             known=True,
         )
 

@@ -144,7 +144,7 @@ def answer(
         book.people[name] = Person(bytes(data))
     (answered,) = engine.release(book, [ask], randomness)
     verdicts = answered.verdicts
-    for row in np.flatnonzero(verdicts == Verdict.CHANGED)[:1].tolist():
+    for row in np.flatnonzero(verdicts >= Verdict.CHANGED)[:1].tolist():
         raise answered.faults[row]
     person = book.people.setdefault(name, Person())
     if person.find_standing() is None:
@@ -158,7 +158,9 @@ def answer(
 def ask_in_order(terms: Terms, client: str, person: str, parts: Iterable[pd.DataFrame]) -> Ask:
     """The rows of all parts in the order that a bulk run gives them."""
     rows = sorted(
-        row for part in parts for row in zip(part["slot"], part["time"], part["state"], strict=True)
+        row
+        for part in parts
+        for row in zip(part["slot"], part["moment"], part["state"], strict=True)
     )
     slots, _, states = zip(*rows, strict=True)
     times, true_states = (np.array(column, dtype=np.int64) for column in (slots, states))

@@ -1,4 +1,4 @@
-"""Tables of trips that Spark reads, as rows of person, time, step of the clock and state."""
+"""Tables of trips that Spark reads, as rows of person, step of the clock, time and state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dphmm._types import IntArray
 from dphmm.errors import DataError, require
 from dphmm.tables.clock import Clock, Slots
 from dphmm.tables.states import States
-from dphmm.tables.trips import find_columns
+from dphmm.tables.trips import NOT_WHOLE, find_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ROWS", "locate_rows", "read_stream", "read_table"]
 
-ROWS = "person string, time string, slot bigint, state int"
+ROWS = "person string, slot bigint, moment bigint, state int"
+"""In an order that is that of `Row.order` within a slot."""
 
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".orc": "orc"}
 
@@ -88,6 +89,9 @@ def locate_rows(
     found = find_columns(name, 1, header, states, columns, person)
     named = person is not None and "person" not in found
     whose = functions.lit(person) if named else _of(table, found, "person")
+    types = require("pyspark.sql.types", "spark")
+    if not named and isinstance(table.schema[found["person"]].dataType, types.FractionalType):
+        raise DataError(f"{name}: {NOT_WHOLE}")
     chosen = [
         whose.cast("string").alias("person"),
         _time(table, found["time"]).alias("time"),
@@ -146,14 +150,15 @@ def locate(batches: Iterable[pa.RecordBatch], reading: Reading) -> Iterator[pa.R
         people = pc.utf8_trim_whitespace(batch["person"])
         if people.null_count or pc.any(pc.equal(people, "")).as_py():
             raise DataError(f"{reading.name}: person must be given, got an empty field")
+        moments = _each(batch["time"], lambda time: slots.moment(time, 0))
         yield pa.RecordBatch.from_arrays(
             [
                 people,
-                pc.utf8_trim_whitespace(batch["time"]),
-                pa.array(_each(batch["time"], lambda time: slots.of(time, 0))),
+                pa.array(moments // slots.size),
+                pa.array(moments),
                 pa.array(state.astype(np.int32)),
             ],
-            names=["person", "time", "slot", "state"],
+            names=["person", "slot", "moment", "state"],
         )
 
 

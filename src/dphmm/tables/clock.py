@@ -20,7 +20,7 @@ __all__ = ["Clock", "Slots"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_EARLIEST = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
+_EARLIEST = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
 @dataclass(frozen=True)
@@ -170,21 +170,26 @@ second; if its place changes its clocks, give the scenario a time zone
         self._clock = clock
         self._file = file
         self._zone = find_zone(clock.zone, "zone")
+        step = clock.step
+        self.size = step if isinstance(step, int) else seconds(step, "step") * 1_000_000
+        """How long a slot is, as moments are counted."""
         self._rule = ZoneRule(file, self._zone is not None, "give the scenario a time zone")
 
     def of(self, time: object, line: int) -> int:
         """The slot that a time falls in."""
+        return self.moment(time, line) // self.size
+
+    def moment(self, time: object, line: int) -> int:
+        """A time as a number: microseconds since 1970, or itself."""
         if isinstance(self._clock.step, int):
-            return self._whole(time, line) // self._clock.step
+            return self._whole(time, line)
         try:
             micros = (self._moment(time, line) - _EPOCH) // _MICROSECOND
         except OverflowError:
             raise self._wrong(line, "must be a date of the years 2 to 9998") from None
-        size = seconds(self._clock.step, "step")
-        slot = micros // (size * 1_000_000)
-        if slot * size < _EARLIEST:
+        if micros - micros % self.size < _EARLIEST:
             raise self._wrong(line, "must lie in a step that begins after the year 1")
-        return slot
+        return micros
 
     def _whole(self, time: object, line: int) -> int:
         text = "" if time is None or isinstance(time, bool) else str(time).strip()
@@ -202,7 +207,13 @@ second; if its place changes its clocks, give the scenario a time zone
             raise self._wrong(line, "must be a date like 2024-05-01T10:05:00Z") from None
         offset = moment.utcoffset()
         self._rule.see(offset is None, offset, line)
-        return moment.replace(tzinfo=self._zone) if offset is None else moment
+        if offset is not None:
+            return moment
+        placed = moment.replace(tzinfo=self._zone)
+        # Where clocks go forward some times do not come: they would share another hour's slots.
+        if placed.astimezone(UTC).astimezone(self._zone).replace(tzinfo=None) != moment:
+            raise self._wrong(line, "must be one that clocks show, got one that they skip there")
+        return placed
 
     def _wrong(self, line: int, what: str) -> DataError:
         return DataError(f"{self._file}:{line}: time {what}")

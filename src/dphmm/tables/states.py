@@ -209,6 +209,12 @@ class States:
             return None
         return LocalPlane.around(*(self.numbers[name] for name in _ON_EARTH))
 
+    def _center(self, columns: Sequence[str]) -> str:
+        """The centre from which metres are degrees; empty where columns are other numbers."""
+        if self.plane is None or tuple(columns) != _ON_EARTH:
+            return ""
+        return f"{float(self.plane.latitude)!r} {float(self.plane.longitude)!r}"
+
     def values(self, columns: Sequence[str]) -> FloatArray:
         """One row a state of some columns; latitude and longitude are metres on the plane.
 

@@ -10,6 +10,7 @@ import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,9 +21,12 @@ from dphmm.tables.columns import match_columns
 from dphmm.tables.frames import as_polars, is_table, not_trips
 from dphmm.tables.states import States
 
-__all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips"]
+__all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips", "tracks_of"]
 
 Record: TypeAlias = tuple[int, Mapping[str, Any]]
+
+NOT_WHOLE = "person must be a text or a whole number, got a number with a point"
+"""7 and 7.0 would be two people."""
 
 Place: TypeAlias = int | list[float]
 """Where a row says somebody was: a state, or coordinates in the order of `place_columns`."""
@@ -39,6 +43,13 @@ class Row:
     slot: int
     """The step of the clock that the time falls in."""
     state: int = field(repr=False)
+    moment: int = field(default=0, repr=False)
+    """The time as a number, with which rows of one slot are put in order."""
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """The order of rows, of which a slot's first counts, however they stand in a file."""
+        return self.slot, self.moment, self.state
 
 
 def read_trips(
@@ -60,14 +71,17 @@ def read_trips(
     name = file or (Path(source).name if isinstance(source, (str, Path)) else "trips")
     slots = Slots(clock, name)
     found: dict[str, str] | None = None
-    waiting: list[tuple[int, str, str, int]] = []
+    waiting: list[tuple[int, str, str, int, int]] = []
     places: list[Place] = []
     count = 0
     for line, record in read_records(source, name):
         if found is None:
             found = find_columns(name, line, record, states, columns, person)
             continue
-        who = person if "person" not in found else _text(record.get(found["person"]))
+        whose = person if "person" not in found else record.get(found["person"])
+        if isinstance(whose, (float, Decimal)):
+            raise DataError(f"{name}:{line}: {NOT_WHOLE}")
+        who = _text(whose)
         if not who:
             raise DataError(f"{name}:{line}: person must be given, got an empty field")
         try:
@@ -75,7 +89,8 @@ def read_trips(
         except ArgumentError as fault:
             raise DataError(f"{name}:{line}: {fault}") from None
         time = record.get(found["time"])
-        waiting.append((line, who, str(time).strip(), slots.of(time, line)))
+        moment = slots.moment(time, line)
+        waiting.append((line, who, str(time).strip(), moment // slots.size, moment))
         places.append(_place(name, line, record, found, states))
         count += 1
         if len(waiting) >= together:
@@ -86,15 +101,24 @@ def read_trips(
         raise DataError(f"{name}: file must hold at least one row, got none")
 
 
+def tracks_of(rows: Iterable[Row]) -> list[tuple[list[int], list[int]]]:
+    """For each person the slots in order, and where they were in them."""
+    tracks: dict[str, list[Row]] = {}
+    for row in rows:
+        tracks.setdefault(row.person, []).append(row)
+    ordered = (sorted(some, key=lambda row: row.order) for some in tracks.values())
+    return [([row.slot for row in some], [row.state for row in some]) for some in ordered]
+
+
 def _located(
-    waiting: list[tuple[int, str, str, int]], places: list[Place], states: States
+    waiting: list[tuple[int, str, str, int, int]], places: list[Place], states: States
 ) -> Iterator[Row]:
     """The waiting rows with the state of each: its label's, or the nearest to its coordinates."""
     if places and not isinstance(places[0], int):
         places = states.nearest(places).tolist()
     for facts, state in zip(waiting, places, strict=True):
         assert isinstance(state, int)
-        yield Row(*facts, state)
+        yield Row(*facts[:4], state, facts[4])
 
 
 def open_lines(path: str | Path) -> Iterator[str]:

@@ -1,0 +1,264 @@
+"""Judging a model on people it was not learned from, from Python and from the command line."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm import (
+    ArgumentError,
+    Clock,
+    DataError,
+    Judgement,
+    MarkovModel,
+    Policy,
+    Scenario,
+    States,
+)
+from dphmm.chain.momentum import MomentumModel
+from dphmm.scenario import judging
+from dphmm.scenario.checking import doubts
+from dphmm.scenario.judging import _score, cross_validate, judge, region_of
+from dphmm.scenario.models import read_model, write_model
+from tests.scenarios import run
+
+SIDE = 6
+PLACES = np.array([[100.0 * x, 100.0 * y] for x in range(SIDE) for y in range(SIDE)])
+SIZE = SIDE**2
+
+
+def town(model: object, **changes: object) -> Scenario:
+    options = {"epsilon": 1, "step": 10, "clock": Clock(1), **changes}
+    policy = Policy(distance=200)
+    return Scenario(States.on_plane(PLACES), model, policy, **options)  # type: ignore[arg-type]
+
+
+def walkers(people: int, steps: int = 60, seed: int = 1) -> list[tuple[np.ndarray, np.ndarray]]:
+    """People who stay seven times of eight, and else go to a neighbour."""
+    rng = np.random.default_rng(seed)
+    return [(np.arange(steps), walk(rng, steps)) for _ in range(people)]
+
+
+def walk(rng: np.random.Generator, steps: int) -> np.ndarray:
+    x, y = (int(rng.integers(SIDE)) for _ in range(2))
+    places = []
+    for _ in range(steps):
+        if rng.random() < 0.125:
+            x, y = (int(np.clip(one + rng.integers(-1, 2), 0, SIDE - 1)) for one in (x, y))
+        places.append(SIDE * x + y)
+    return np.array(places)
+
+
+def fit(people: list[tuple[np.ndarray, np.ndarray]]) -> Scenario:
+    return town(MomentumModel.fit([states for _, states in people], places=PLACES))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A town, and the trips of eight people."""
+    scenario = town(MarkovModel(np.full((SIZE, SIZE), 1 / SIZE)))
+    scenario.save(tmp_path / "scenario.toml")
+    write_trips(tmp_path / "trips.csv", scenario, walkers(8))
+    return tmp_path
+
+
+def write_trips(
+    path: Path, scenario: Scenario, people: list[tuple[np.ndarray, np.ndarray]]
+) -> None:
+    rows = [
+        f"p{number},{slot},{scenario.labels[state]}"
+        for number, (slots, states) in enumerate(people)
+        for slot, state in zip(slots, states, strict=True)
+    ]
+    path.write_text("\n".join(["person,time,state", *rows]) + "\n")
+
+
+# Paper
+
+
+def test_a_model_of_such_people_helps_and_one_of_others_does_not() -> None:
+    good = judge([(fit(walkers(20, seed=2)), walkers(6))])
+    assert isinstance(good, Judgement)
+    assert good.is_sure
+    assert not good.is_worse
+    assert good.verdict.startswith("It helps: ")
+    assert good.shares["hindsight"] < good.shares["lagged"] < good.shares["now"] < 1
+    assert good.log_likelihoods["the model"] > good.log_likelihoods["a walk"]
+    assert good.log_likelihoods["no data"] == pytest.approx(-log(SIZE), rel=1e-12)
+    assert 0.6 < good.expected < 1.5
+    # A model by which everybody runs across the map: its estimates follow the answers.
+    far = np.roll(np.eye(SIZE), SIZE // 2, axis=1)
+    bad = judge([(town(MarkovModel(far, anywhere=0.01)), walkers(6))])
+    assert bad.is_worse
+    assert bad.only_anywhere > 0.9
+    assert bad.verdict.startswith("Worse than none: ")
+    few = judge([(town(MarkovModel(far, anywhere=0.01)), walkers(2, 10))])
+    assert few.verdict == "Nobody can tell: 2 people and 18 moves are too few."
+
+
+def test_everybody_is_left_out_once_and_learned_from_otherwise() -> None:
+    people = walkers(7, 30)
+    seen: list[int] = []
+
+    def learn(some: list[tuple[np.ndarray, np.ndarray]]) -> Scenario:
+        kept = {id(one) for one in some}
+        seen.extend(place for place, one in enumerate(people) if id(one) not in kept)
+        return fit(some)
+
+    found = cross_validate(learn, people)  # type: ignore[arg-type]
+    assert sorted(seen) == list(range(7))
+    assert found.people == 7
+    assert "lagged" not in found.shares
+    with pytest.raises(ArgumentError, match="people must be at least 2 to leave some out, got 1"):
+        cross_validate(learn, people[:1])  # type: ignore[arg-type]
+
+
+def test_nobody_who_moves_is_nobody_to_judge_by() -> None:
+    alone = [(np.array([1, 5, 9]), np.array([0, 0, 0]))]
+    with pytest.raises(DataError, match="trips must hold neighbouring steps, got no move"):
+        judge([(fit(walkers(3)), alone)])
+
+
+def test_a_scenario_judges_its_own_model(folder: Path) -> None:
+    scenario = fit(walkers(20, seed=2))
+    found = scenario.evaluate(folder / "trips.csv")
+    assert found.people == 8
+    assert str(found).splitlines()[-1] == found.verdict
+
+
+def test_evaluate_prints_what_was_found_and_says_no_by_its_exit_code(folder: Path) -> None:
+    good = fit(walkers(20, seed=2))
+    write_model(folder / "model.npz", good.model, "test", "1")
+    result = run("evaluate", folder / "model.npz", folder / "trips.csv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("private: for your eyes")
+    assert "8 people it was not learned from" in result.stdout
+    assert "It helps: " in result.stdout
+    far = MarkovModel(np.roll(np.eye(SIZE), SIZE // 2, axis=1), anywhere=0.01)
+    write_model(folder / "far.npz", far, "test", "1")
+    asked = ("evaluate", folder / "far.npz", folder / "trips.csv", "--json")
+    result = run(*asked, "--scenario", folder / "scenario.toml")
+    assert result.exit_code == 1
+    private = json.loads(result.stdout)["private"]
+    assert private["worse"] is True
+    assert private["verdict"].startswith("Worse than none")
+    assert run("evaluate", folder / "scenario.toml", folder / "trips.csv").exit_code in (0, 1)
+    (folder / "elsewhere").mkdir()
+    (folder / "far.npz").rename(folder / "elsewhere" / "far.npz")
+    for asked, message in (
+        ((folder / "elsewhere" / "far.npz",), "--scenario must be given, none lies beside MODEL"),
+        (
+            (folder / "scenario.toml", "--scenario", "x.toml"),
+            "--scenario must stand without a scenario for MODEL",
+        ),
+    ):
+        result = run("evaluate", asked[0], folder / "trips.csv", *asked[1:])
+        assert (result.exit_code, message in result.stderr) == (2, True)
+
+
+def test_learn_judges_and_refuses_what_is_worse_than_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = folder / "learned.npz"
+    arguments = ("learn", folder / "trips.csv", "--scenario", folder / "scenario.toml", "-o", out)
+    result = run(*arguments, "--chain", "momentum")
+    assert result.exit_code == 0, result.stderr
+    assert "judged on people left out in turn:" in result.stdout
+    assert "It helps: " in result.stdout
+    plain = json.loads(run(*arguments, "--json").stdout)
+    assert plain["from"]["judged"]["people"] == 8
+    out.unlink()
+    monkeypatch.setattr(Judgement, "is_worse", True)
+    refused = run(*arguments, "--chain", "momentum")
+    assert refused.exit_code == 1
+    assert "learned.npz was not written; --force writes it anyway" in refused.stderr
+    assert not out.exists()
+    assert run(*arguments, "--chain", "momentum", "--force").exit_code == 0
+    assert out.exists()
+
+
+def test_what_is_private_goes_to_the_screen_and_not_into_the_model(folder: Path) -> None:
+    out = folder / "learned.npz"
+    arguments = ("learn", folder / "trips.csv", "--states", folder / "states.csv", "-o", out,
+                 "--epsilon", 3, "--force")  # fmt: skip
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "private: for your eyes" in result.stderr
+    assert "from 8 people and" in result.stderr
+    assert "judged on people left out in turn:" in result.stderr
+    for secret in ("8 people", "people it was not learned from", "distance of an answer"):
+        assert secret not in result.stdout
+        assert secret not in read_model(out).source
+    with np.load(out) as arrays:
+        header = json.loads(arrays["header"].tobytes())
+        names = set(arrays.files)
+    assert set(header) <= {"format", "n_states", "source", "zeros", "anywhere", "step"}
+    assert names == {"header", "current", "fresh", "data_0", "indices_0", "indptr_0"}
+
+
+def test_check_doubts_a_model_by_which_nobody_moves(folder: Path) -> None:
+    moving = fit(walkers(9))
+    assert doubts(moving) == ()
+    slow = town(moving.model.every(5))
+    assert doubts(slow) == ("A step of the scenario is 5 steps of its model.",)
+    still = town(MarkovModel(np.eye(SIZE), anywhere=0.01))
+    still.save(folder / "scenario.toml")
+    result = run("check", folder / "scenario.toml")
+    assert "note: By the model hardly anybody ever moves (100.00% of steps are stays)" in (
+        result.stdout
+    )
+    assert "was it learned in steps of 1?" in result.stdout
+    assert json.loads(run("check", folder / "scenario.toml", "--json").stdout)["doubts"]
+
+
+# Laws
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(any),
+    st.floats(0.01, 0.99),
+    st.data(),
+)
+def test_a_region_states_its_mass_and_holds_what_is_likelier(
+    weights: list[int], mass: float, data: st.DataObject
+) -> None:
+    belief = np.array(weights) / sum(weights)
+    state = data.draw(st.integers(0, len(weights) - 1))
+    stated, held = region_of(belief, mass, state)
+    assert stated >= mass - 1e-9
+    likelier = [
+        region_of(belief, mass, s)[1] for s in range(len(belief)) if belief[s] > belief[state]
+    ]
+    assert not held or all(likelier)
+    inside = sum(belief[s] for s in range(len(belief)) if region_of(belief, mass, s)[1])
+    assert inside == pytest.approx(stated, rel=1e-9)
+
+
+# Oracle
+
+
+def test_the_score_of_a_walk_is_that_of_its_matrix() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.random((5, 5)) * (rng.random((5, 5)) < 0.6) + np.eye(5)
+    model = MarkovModel(matrix / matrix.sum(axis=1, keepdims=True), anywhere=0.1)
+    states = rng.integers(0, 5, 30)
+    scores, own = _score(model, np.arange(30), states)
+    whole = model.outgoing.toarray() + model.jumps
+    expected = [log(whole[a, b]) for a, b in pairwise(states)]
+    np.testing.assert_allclose(scores, expected, rtol=1e-9)
+    assert own == [bool(matrix[a, b] > 0) for a, b in pairwise(states)]
+
+
+def test_the_sample_is_of_everybody_and_as_long_as_was_asked() -> None:
+    people = walkers(6, 100)
+    walks = judging._sample(people, 500, np.random.default_rng(0))
+    assert sum(len(when) for when, _ in walks) >= 500
+    assert max(len(when) for when, _ in walks) == judging.LONGEST
+    assert judging._sample([], 10, np.random.default_rng(0)) == []
