@@ -328,3 +328,30 @@ def test_a_function_with_attributes_can_be_named(tmp_path, monkeypatch):
     make = load("function_for_audit:sample")
     assert make() is make()
     assert audit_sampler(make, draws=1000).violations == ()
+
+
+# What leaves besides the values
+
+
+def signed(state, size):
+    """Writes zero with a sign, in one state only."""
+    answers = honest(state, size)
+    if state == EDGE[0][0]:
+        return answers
+    answers = answers.astype(np.float64)
+    answers[answers == 0] = -0.0
+    return answers
+
+
+def doubled(state, size):
+    """Says every answer twice in a row, from one offset on, in one state only."""
+    answers = honest(state, size)
+    if state == EDGE[0][0]:
+        answers[2::2] = answers[1:-1:2]
+    return answers
+
+
+@pytest.mark.parametrize(("sample", "test"), [(signed, "atoms"), (doubled, "runs")])
+def test_signs_of_zero_and_draws_that_repeat_in_one_state_are_found(sample, test) -> None:
+    assert test in {finding.test for finding in audited(sample, FEW_DRAWS).violations}
+    assert not audited(honest, FEW_DRAWS).violations

@@ -424,6 +424,8 @@ def walk(world: World, rng: np.random.Generator) -> None:
         state = int(rng.choice(reached if rng.random() < 0.7 else len(world.current)))
         world.illegal += state not in reached
         place, said = int(world.current[state]), len(world.answers)
+        if time > longest:
+            world.stream.schedule = None  # in some worlds it would never speak
         if world.answers and rng.random() < 0.15:
             world.resume()
         if rng.random() < 0.15 and time < longest:

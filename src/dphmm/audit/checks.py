@@ -7,7 +7,7 @@ Integers off the lattice and two equal histories accuse nobody wrongly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil, exp, inf, log
 from typing import Literal, TypeAlias
@@ -23,9 +23,11 @@ __all__ = [
     "Finding",
     "Kind",
     "Test",
+    "bits",
     "bound",
     "check_lattice",
     "check_law",
+    "check_neighbours",
     "check_ratio",
     "check_repeats",
 ]
@@ -193,6 +195,39 @@ def check_lattice(claim: Checked, answers: Mapping[int, Answers]) -> Finding:
     kind = "integers" if claim.lattice else "finite"
     detail = f"{wrong} of {total} answers are not {kind}"
     return Finding("lattice", f"answers are {kind}", wrong > 0, 0.0, detail)
+
+
+def bits(answers: Answers) -> IntArray:
+    """Floats as the bits that leave, which tell -0.0 from 0.0; integers as they are."""
+    if answers.dtype.kind != "f":
+        return answers
+    return np.ascontiguousarray(answers, dtype=np.float64).view(np.int64)
+
+
+def check_neighbours(
+    claim: Checked, pairs: Iterable[tuple[int, int]], answers: Mapping[int, Answers], level: float
+) -> list[Finding]:
+    """Whether two draws in a row are equal more often in one state than two claims allow.
+
+    Draws are independent, so a pair of them may tell twice what one may. Half of the pairs begin
+    at even draws, half at odd ones.
+    """
+    equal = {}
+    for state, some in answers.items():
+        half = len(some) // 4 * 2
+        named = bits(some)
+        first = np.concatenate([named[:half:2], named[half + 1 : -1 : 2]])
+        second = np.concatenate([named[1:half:2], named[half + 2 :: 2]])
+        equal[state] = (first == second).all(axis=1)
+    findings = []
+    for state, other in pairs:
+        hits, others = int(equal[state].sum()), int(equal[other].sum())
+        found = bound(hits, others, len(equal[state]), level)
+        epsilon = 2 * float(claim.limit(state, other))
+        what = f"two draws in a row are equal, given {state} and {other}"
+        detail = f"{hits} and {others} times: at least epsilon {found:.4f}, claimed {epsilon:g}"
+        findings.append(Finding("runs", what, found > epsilon, level, detail))
+    return findings
 
 
 def check_repeats(

@@ -17,6 +17,7 @@ from dphmm.audit.checks import (
     Finding,
     check_lattice,
     check_law,
+    check_neighbours,
     check_points,
     check_ratio,
     check_repeats,
@@ -127,7 +128,8 @@ def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: floa
         cells = Cells.of(Cones(claim.body, claim.gamma), float(claim.epsilon), draws)
     pointed = claim.body is None and claim.lattice and claim.log_probability is not None
     laws = len(states) if cells is not None or pointed else 0
-    level = false_alarm / 2 / (len(ratios) + len(fines) + laws + 3)
+    pairs = [pair for a, b in edges.tolist() for pair in ((a, b), (b, a))]
+    level = false_alarm / 2 / (len(ratios) + len(fines) + laws + len(pairs) + 3)
     points = {state: _likely_points(claim, make(), state, draws) for state in states if pointed}
 
     answers = {state: drawn(claim, sampler, state, draws) for state in states}
@@ -146,6 +148,7 @@ def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: floa
     for state, (some, probabilities) in points.items():
         findings.append(check_points(state, finite[state], some, probabilities, level))
     findings += check_repeats(claim, make, (int(edges[0, 0]), int(edges[0, 1])), 3 * level)
+    findings += check_neighbours(claim, pairs, answers, level)
     findings += _searched(claim, edges, finite, draws, false_alarm / 2)
     return Audit(name, claim.epsilon, draws, tuple(findings))
 

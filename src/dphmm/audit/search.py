@@ -16,7 +16,7 @@ from math import exp
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask
-from dphmm.audit.checks import Kind
+from dphmm.audit.checks import Kind, bits
 from dphmm.audit.events import Event
 from dphmm.audit.sampler import Answers, Checked
 from dphmm.audit.scores import (
@@ -150,7 +150,10 @@ class _Equal:
     atom: Answers
 
     def __call__(self, answers: Answers) -> Mask:
-        return np.asarray((self.pick(answers) == self.atom).all(axis=1), dtype=bool)
+        part = self.pick(answers)
+        kind = np.result_type(part, self.atom)
+        same = bits(part.astype(kind)) == bits(self.atom.astype(kind))
+        return np.asarray(same.all(axis=1), dtype=bool)
 
 
 def _counted(parts: list[Answers]) -> tuple[Callable[[int], Answers], FloatArray]:
@@ -162,7 +165,7 @@ def _counted(parts: list[Answers]) -> tuple[Callable[[int], Answers], FloatArray
         if column.dtype.kind != "f" and int(high) - int(low) < MAX_DENSE:
             numbers, values = (column - low).astype(np.int64), int(high) - int(low) + 1
         else:
-            found, numbers = np.unique(column, return_inverse=True)
+            found, numbers = np.unique(bits(column), return_inverse=True)
             numbers, values = numbers.ravel(), len(found)
         codes = codes * values + numbers
         if codes.max(initial=0) >= MAX_DENSE:
