@@ -273,4 +273,4 @@ def test_a_policy_of_distance_is_what_design_searched(tmp_path: Path) -> None:
 def test_the_header_of_a_release_is_readable_by_anything(folder: Path) -> None:
     result = run("release", folder / "paper.toml", folder / "trips.csv")
     rows = list(csv.reader(io.StringIO(result.stdout)))
-    assert {len(row) for row in rows} == {7}
+    assert {len(row) for row in rows} == {8}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from dphmm import (
     ArgumentError,
@@ -22,13 +23,16 @@ from dphmm import (
     SensitivityHull,
     Stream,
     TooLargeError,
+    kernels,
     paper_sequence_epsilon,
     realised_leakage,
     sensitivity_hull,
     temporal_leakage,
     worst_pair,
 )
+from dphmm.chain.stochastic import LEVEL
 from dphmm.cost import leakage, small_chains
+from dphmm.cost.moments import Rows
 from tests.paper import CATEGORIES, TRANSITION, VALUES
 
 CLOSE = 1e-9
@@ -192,7 +196,7 @@ def test_wrong_arguments_are_refused(monkeypatch) -> None:
     with pytest.raises(ArgumentError, match="every state possible that the start leads to"):
         temporal_leakage(fewer, start=[0.5, 0.5])
     monkeypatch.setattr(small_chains, "SMALL_STATES", 1)
-    monkeypatch.setattr(leakage, "MOST_PAIRS", 1)
+    monkeypatch.setattr(leakage, "MOST_WORK", 1)
     with pytest.raises(TooLargeError, match="moment must be given for 2 steps of 2 states"):
         temporal_leakage(history, start=[0.5, 0.5])
     two, three = Belief.uniform(2), Belief.uniform(3)
@@ -213,7 +217,98 @@ def test_a_clique_is_told_apart_at_its_ends() -> None:
     assert realised_leakage([before], [after], PolicyGraph(4)) == 0
 
 
+def test_no_number_of_answers_is_too_many_to_be_counted() -> None:
+    """Somebody who never moves loses the sum of all, which once was cut at 1201."""
+    history = History.of(Query([0, 1]), MarkovModel(np.eye(2)), [STEP] * 150, 10)
+    start = Belief.uniform(2)
+    told = leakage.bound_leakage(history, start, PolicyGraph.complete(2))
+    assert 1500 <= told.loss <= 1500 + 1e-6
+
+
+def test_rare_moves_are_followed_to_the_end() -> None:
+    """Products of 1e-30 are too small for floats; the statement once never came back."""
+    count = 12
+    matrix = np.eye(count) * (1 - 1e-30) + np.eye(count, k=1) * 1e-30
+    model, places = MarkovModel(matrix), PolicyGraph.complete(count)
+    stream = Stream(model, Plan(places, Query(list(range(count)))), epsilon=1, start=0)
+    for _ in range(count):
+        stream.repeat([0])
+    statement = stream.statement()
+    assert statement.tells is not None
+    assert statement.tells.leakage is not None
+    bound = statement.tells.leakage.loss
+    assert log(statement.tells.realised) <= bound <= float(statement.paper_sequence) + 1e-6
+    assert "nan" not in statement.text()
+
+
+def test_numbers_that_are_none_end_too() -> None:
+    rows = np.array([0, 1, 2]), np.array([0, 1]), np.full(2, np.nan)
+    rest = np.zeros(2), np.full(2, -np.inf), np.full(2, 0.5)
+    kernels.leakage.passed_on(np.full((2, 2), np.nan), *rows, *rest)
+
+
+def test_statements_let_other_threads_run() -> None:
+    for module in (kernels.leakage, kernels.losses, kernels.pairs):
+        compiled = [one for one in vars(module).values() if hasattr(one, "py_func")]
+        own = [one for one in compiled if one.__module__ == module.__name__]
+        assert own
+        assert all(one.targetoptions.get("nogil") for one in own)
+
+
+def test_a_statement_does_not_follow_moments_where_that_would_take_long() -> None:
+    count = 300
+    everywhere, line = MarkovModel(np.full((count, count), 1 / count)), np.arange(count)
+    for model, followed in ((everywhere, False), (MarkovModel(np.eye(count)), True)):
+        plan = Plan(PolicyGraph(count, [(0, 1)]), Query(line))
+        stream = Stream(model, plan, epsilon=1, start=Belief.uniform(count))
+        stream.release(0)
+        tells = stream.statement().tells
+        assert tells is not None
+        assert (tells.leakage is not None) is followed
+
+
+def test_around_a_moment_no_more_is_followed_than_there_is_time_for(monkeypatch) -> None:
+    history = History.of(Query([0, 1]), MarkovModel([[0.5, 0.5], [0.5, 0.5]]), [STEP] * 5, 1)
+    start = np.array([0.5, 0.5])
+    assert leakage._around(moments(history, start), 2, 6).max() == pytest.approx(1, abs=CLOSE)
+    monkeypatch.setattr(leakage, "MOST_WORK", 1)
+    assert leakage._around(moments(history, start), 2, 6).max() == pytest.approx(5, abs=CLOSE)
+
+
 # Oracle
+
+
+@st.composite
+def wide_rows(draw):
+    """Rows of any probabilities, and likelihoods however far apart."""
+    count, size = draw(st.integers(2, 4)), draw(st.integers(1, 4))
+    chance = st.sampled_from([0.0, 0.0, 1.0, 0.5, 1e-3, 1e-17, 1e-30, 1e-200, 1e-310])
+    moves = np.array([[draw(chance) for _ in range(size)] for _ in range(count)])
+    moves[:, draw(st.integers(0, size - 1))] += 1e-320
+    levels = [float(draw(st.integers(0, 5))) for _ in range(size)]
+    prior = np.array([[draw(st.sampled_from([1.0, 3.0, 1e-70])) for _ in range(size)], levels])
+    share = draw(st.sampled_from([0.0, 0.0, 1e-300, 1e-17, 0.3]))
+    jumps = share * np.array([draw(st.sampled_from([1.0, 1e-5])) for _ in range(count)])
+    density = np.array([draw(st.integers(1, 3)) for _ in range(size)], dtype=float)
+    height = st.sampled_from([0.0, 1.0, 30.0, 100.0, 500.0, 700.0, 2000.0])
+    heights = np.array([[draw(height) for _ in range(size)] for _ in range(2)])
+    return moves, prior, jumps, density / density.sum(), heights
+
+
+@given(wide_rows())
+def test_rows_pass_on_no_less_than_their_means_differ(world) -> None:
+    moves, prior, jumps, density, heights = world
+    rows = Rows.of(sparse.csr_array(moves), prior, jumps, density)
+    told = (heights[:, :, None] - heights[:, None, :]).max(axis=0)
+    passed = rows.pass_on(told)
+    with np.errstate(divide="ignore"):
+        logs = np.log(moves) + np.log(prior[0]) - prior[1] * LEVEL
+        both = np.concatenate([logs, np.log(jumps)[:, None] + np.log(density)], axis=1)
+    both -= np.logaddexp.reduce(both, axis=1)[:, None]
+    means = [np.logaddexp.reduce(both + np.tile(one, 2), axis=1) for one in heights]
+    truth = np.max([one[:, None] - one[None, :] for one in means], axis=0)
+    assert (passed >= truth - 1e-12 * (1 + heights.max())).all()
+    assert (passed <= max(told.max(), 0) + 1e-9).all()
 
 
 @given(chains())

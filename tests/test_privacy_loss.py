@@ -23,7 +23,9 @@ from dphmm import (
     privacy_loss,
     sensitivity_hull,
 )
+from dphmm.cost import edge_losses
 from dphmm.cost.edge_losses import HALF, edge_curve, edge_differences
+from dphmm.noise.cones import fan_of
 from dphmm.noise.staircase import best_gamma
 from tests.paper import CATEGORIES, VALUES
 
@@ -187,6 +189,29 @@ def test_a_body_too_large_to_sum_gets_randomised_response(monkeypatch) -> None:
     mechanism = Mechanism(QUERY, sensitivity_hull(QUERY, POLICY), 1)
     pure = PrivacyLoss.pure(1) * 5
     assert (privacy_loss(mechanism, POLICY) * 5).epsilon(1e-3) == pure.epsilon(1e-3)
+
+
+@pytest.mark.parametrize("price", ["1e-300", "1e-20", "700", "1e9"])
+def test_prices_that_floats_cannot_tell_apart_count_in_full(price) -> None:
+    query, policy = Query([0, 1]), PolicyGraph.complete(2)
+    noise = Mechanism(query, sensitivity_hull(query, policy), price)
+    for law in (PrivacyLoss.pure(price), privacy_loss(noise, policy)):
+        many = law * 9 + PrivacyLoss.pure("0.1") * 3
+        assert many.epsilon("1e-6") == many.total == 9 * Fraction(price) + Fraction("0.3")
+
+
+def test_no_body_and_price_takes_more_blocks_than_there_is_time_for() -> None:
+    """Bodies in space with the smallest cells once took 58 million, a minute's work."""
+    for dimension in (1, 2, 3, 4):
+        query = Query(list(product(range(3), repeat=dimension)))
+        fan = fan_of(sensitivity_hull(query, PolicyGraph.within_distance(query, "1.5")))
+        largest = max(cone.volume for cone in fan.cones)
+        for price in (1e-9, 0.1, 1.0, 100.0):
+            layout = edge_losses._layout(fan, price)
+            if layout is not None:
+                ranges, bins = layout
+                each = len(ranges) ** dimension * min(largest, bins**dimension)
+                assert len(fan.cones) * each <= 4 * edge_losses.BLOCKS
 
 
 # Oracle

@@ -490,7 +490,7 @@ def test_streams_and_batches_say_and_believe_the_same():
 
 
 @pytest.mark.parametrize("kind", ["boxes", "cross-polytopes"])
-@pytest.mark.parametrize("epsilon", ["1/2", "1", "10/3", "9"])
+@pytest.mark.parametrize("epsilon", ["1/2", "1", "10/3", "9", "60", "300"])
 @pytest.mark.parametrize("digits", [32, 64, 160])
 def test_digits_of_tails_are_those_of_decimals(digits, epsilon, kind):
     price = Fraction(epsilon)
@@ -503,6 +503,12 @@ def test_digits_of_tails_are_those_of_decimals(digits, epsilon, kind):
             wanted = [int(sum(weights[k:]) / total * 2**digits) for k in range(1, len(tails) + 1)]
         assert tails == wanted
         assert tails[-1] == 0
+
+
+def test_layers_beyond_every_digit_are_left_out_at_once():
+    layers = layers_of(HULL, Fraction(1, 3))
+    assert layers.tails(Fraction(5000), 62) == [0]
+    assert layers.draw_with_integers(Fraction(5000), words(0))
 
 
 def test_digits_that_sums_leave_open_are_taken_with_more_guard(monkeypatch):

@@ -87,11 +87,14 @@ from dphmm.release.said import Release
 from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
+from dphmm.scenario.budgeting import BudgetDesign, find_budget, find_schedule
 from dphmm.scenario.checking import Check
+from dphmm.scenario.designing import Design, find_epsilon, find_radius
 from dphmm.scenario.judging import Judgement
 from dphmm.scenario.private import learn_private
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Policy
+from dphmm.scenario.spending import Spending
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 
@@ -107,6 +110,7 @@ __all__ = [
     "BatchRelease",
     "Belief",
     "Blowfish",
+    "BudgetDesign",
     "BudgetError",
     "Calendar",
     "Chain",
@@ -115,6 +119,7 @@ __all__ = [
     "Clock",
     "CollapsedAnswersWarning",
     "DataError",
+    "Design",
     "DphmmError",
     "Entry",
     "Estimates",
@@ -151,6 +156,7 @@ __all__ = [
     "SecureRandomness",
     "SeededRandomness",
     "SensitivityHull",
+    "Spending",
     "Standing",
     "States",
     "Store",
@@ -172,6 +178,10 @@ __all__ = [
     "enlarge",
     "event_epsilon",
     "exposed",
+    "find_budget",
+    "find_epsilon",
+    "find_radius",
+    "find_schedule",
     "guarantee_against",
     "is_protectable",
     "largest_gains",

@@ -17,14 +17,19 @@ from pathlib import Path
 import numpy as np
 
 from dphmm.books.journal import Journal
+from dphmm.chain.calendar import Calendar
+from dphmm.chain.estimates import estimate_of
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DataError
 from dphmm.release import engine
 from dphmm.release.engine import Answered
+from dphmm.release.schedule import Schedule
 from dphmm.report import PrivateErrors, TrackFacts, private_errors, read_truth, scenario_page
+from dphmm.report.private import Truth, distances
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from dphmm.scenario.checking import Step, check_steps
-from dphmm.scenario.learning import Moves, learn_public, moves_within
+from dphmm.scenario.counting import Counting
+from dphmm.scenario.learning import learn_walks, moves_within
 from dphmm.scenario.released import read_releases
 from dphmm.scenario.releasing import answer_columns, answer_rows, ask_rows
 from dphmm.tables.datasets import synthetic_city
@@ -32,17 +37,23 @@ from dphmm.tables.datasets.city import City
 from dphmm.tables.files import csv_text, write_whole
 from dphmm.tables.trips import Row, read_trips
 
-__all__ = ["Demo", "run_demo"]
+__all__ = ["Demo", "demo_city", "demo_scenario", "run_demo"]
 
 SEED = 20260
-MOST_PEOPLE = 200
+MOST_PEOPLE = 176
 """How many can be released; all of them live in the city, so it is the same for any number."""
-TEACHERS = 300
+TEACHERS = 1000
 """People whose Monday the model is learned from; nobody whose day is released is among them."""
+HELD_OUT = 24
+"""More people whose Monday is public, to try schedules on: the model has not seen them."""
 DAYS = 2
 STEP_MINUTES = 5
 RADIUS = Fraction(1000)
+BUDGET = "24 per 1 day"
+EPSILON, EVERY, MECHANISM = Fraction(2), 24, "staircase"
+"""How it is spent: as `dphmm design --find schedule` recommends for this city."""
 SMOOTHING = 0.02
+ANYWHERE = 0.002
 REACH = 500.0
 """Moves up to here, in metres, are possible although nobody made them."""
 MONDAY = datetime(2024, 4, 29, tzinfo=UTC)
@@ -57,19 +68,25 @@ class Demo:
     folder: Path
     people: tuple[str, ...]
     """Whose day was released."""
+    steps: int
+    """How many steps of theirs have an estimate."""
     answers: int
+    spent: Fraction
+    """The most that was spent on one of them."""
     repeated: int
-    """Answers that an earlier run had given; they were said again and cost nothing."""
+    """Steps that an earlier run had released; they were said again and cost nothing."""
     states: int
     links: int
     check: Step
     errors: PrivateErrors
     """Of all releases; the demo's trips are invented, so these may be shown."""
+    unknown: float
+    """The mean error of an estimate without any answer."""
 
     @property
     def ratio(self) -> float:
-        """The estimate's mean error as a part of the raw answer's."""
-        return self.errors.estimate / self.errors.raw
+        """The mean error in hindsight as a part of that without any answer."""
+        return self.errors.smoothed / self.unknown
 
 
 def run_demo(
@@ -90,6 +107,7 @@ def run_demo(
         for name, file in (
             ("toml", "city.toml"),
             ("history", "history.csv"),
+            ("public", "public.csv"),
             ("trips", "trips.csv"),
             ("released", "released.csv"),
             ("ledger", "city.ledger.jsonl"),
@@ -97,26 +115,23 @@ def run_demo(
             ("private", "report-private.html"),
         )
     }
-    say(f"A made-up city: 10 km across, {TEACHERS + MOST_PEOPLE} people who live there")
-    city = synthetic_city(
-        people=TEACHERS + MOST_PEOPLE,
-        days=DAYS,
-        rng=np.random.default_rng(SEED),
-        step_minutes=STEP_MINUTES,
-    )
-    labels = [f"r{row:02d}c{column:02d}" for row, column in city.grid.row_col.tolist()]
+    say(f"A made-up city: 10 km across, {TEACHERS + MOST_PEOPLE + HELD_OUT} people who live there")
+    city = demo_city()
+    labels = _labels(city)
     _write_trips(names["history"], city, range(TEACHERS), MONDAYS_STEPS, labels)
+    last = range(city.people - HELD_OUT, city.people)
+    _write_trips(names["public"], city, last, MONDAYS_STEPS, labels)
     _write_trips(names["trips"], city, range(TEACHERS, TEACHERS + people), TUESDAYS_STEPS, labels)
 
     say(f"A model of how people move, learned from the Monday of {TEACHERS} who agreed")
-    scenario = _scenario(city, labels)
+    scenario = demo_scenario(city)
     scenario.save(names["toml"])
     scenario = Scenario.load(names["toml"])
 
     say("A policy: places up to 1 km apart must look alike; who would be exposed?")
     check = list(check_steps(scenario, 10))[-1]
 
-    say(f"The Tuesday of {people} others, released every {STEP_MINUTES} minutes at epsilon 1")
+    say(f"The Tuesday of {people} others for a total of 24: epsilon 2 every two hours")
     answered, rows = _release(scenario, names["trips"], names["ledger"])
     cells = answer_rows(scenario, answered.answers)
     write_whole(names["released"], csv_text([answer_columns(scenario), *cells]))
@@ -130,33 +145,61 @@ def run_demo(
     return Demo(
         folder=place,
         people=tuple(facts.track.person for facts in known),
-        answers=len(rows),
+        steps=len(rows),
+        answers=sum(facts.said for facts in known),
+        spent=max(facts.track.spent for facts in known),
         repeated=answered.repeated,
         states=len(scenario.states),
         links=len(scenario.policy.edges),
         check=check,
         errors=errors,
+        unknown=_unknown(scenario, known, truth),
     )
 
 
-def _scenario(city: City, labels: list[str]) -> Scenario:
+def _unknown(scenario: Scenario, known: list[TrackFacts], truth: Truth) -> float:
+    """How far estimates are from the truth on average if nothing is ever said."""
+    track, values = known[0].track, scenario.query.values
+    began = track.slots[0] - 1
+    prior = scenario.model.filter([None] * len(track.slots), start=scenario.start, time=began)
+    guesses = np.array([estimate_of(one, values, scenario.settings.estimate) for one in prior])
+    return float(np.mean([distances(guesses, values[truth.of(facts)]) for facts in known]))
+
+
+def demo_city() -> City:
+    """The city and everybody in it."""
+    return synthetic_city(
+        people=TEACHERS + MOST_PEOPLE + HELD_OUT,
+        days=DAYS,
+        rng=np.random.default_rng(SEED),
+        step_minutes=STEP_MINUTES,
+    )
+
+
+def demo_scenario(city: City) -> Scenario:
+    """What is released, and how: learned from the Monday of those who agreed."""
+    labels = _labels(city)
     monday = city.states[:TEACHERS, MONDAYS_STEPS]
-    steps = np.arange(monday.shape[1])
-    learned = learn_public(
-        [Moves.of_track(steps, states) for states in monday],
-        city.grid.n_states,
+    clock = Clock(f"{STEP_MINUTES} min")
+    slots = clock.slot_of(MONDAY.isoformat()) + np.arange(monday.shape[1])
+    learned = learn_walks(
+        [(slots, states) for states in monday],
+        Counting(city.grid.n_states, calendar=Calendar("hour", clock.seconds)),
         smoothing=SMOOTHING,
         support=moves_within(city.grid.centers, REACH),
+        anywhere=ANYWHERE,
     )
     settings = Settings(
         "city",
-        Fraction(1),
+        EPSILON,
         states="cells.csv",
-        limit=Limit.read(300),
-        start="stationary",
+        limit=Limit.read(BUDGET),
         step=Fraction(10),
         policy=Policy(distance=RADIUS),
-        clock=Clock(f"{STEP_MINUTES} min"),
+        mechanism=MECHANISM,
+        estimate="median",
+        clock=clock,
+        when=Schedule(every=EVERY, phase=EVERY // 2),
         unit="m",
     )
     states = States.on_plane(city.grid.centers, city.categories, labels)
@@ -201,3 +244,7 @@ def _write_csv(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(rows)
     write_whole(path, out.getvalue(), private=True)
+
+
+def _labels(city: City) -> list[str]:
+    return [f"r{row:02d}c{column:02d}" for row, column in city.grid.row_col.tolist()]

@@ -16,7 +16,10 @@ from dphmm.chain.estimates import ESTIMATES, Estimate
 from dphmm.errors import DataError, require
 from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.scenario import Scenario
+from dphmm.tables.clock import Clock
 from dphmm.tables.keys import read_key
+from dphmm.tables.states import States
+from dphmm.tables.trips import read_trips, tracks_of
 
 __all__ = [
     "check_apart",
@@ -32,6 +35,7 @@ __all__ = [
     "print_json",
     "progress",
     "read_key",
+    "read_tracks",
     "say",
     "spark_session",
 ]
@@ -39,6 +43,8 @@ __all__ = [
 Item = TypeVar("Item")
 OFTEN = 30.0
 """Seconds between two lines about progress where nobody watches a bar."""
+TOGETHER = 10_000
+"""Rows whose coordinates are looked up together."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -111,6 +117,14 @@ def check_apart(output: str | None, others: Iterable[str | Path]) -> None:
 def keyed(key_file: str | None) -> Randomness | None:
     """The noise of a key file; None, for the operating system's, without one."""
     return None if key_file is None else KeyedRandomness(read_key(key_file))
+
+
+def read_tracks(
+    trips: str, states: States, clock: Clock, columns: dict[str, str]
+) -> list[tuple[list[int], list[int]]]:
+    """Everybody's slots, and where they were in them."""
+    rows = read_trips(trips, states, clock, columns=columns, together=TOGETHER)
+    return tracks_of(progress(rows, what="reading"))
 
 
 PLAIN_COLUMNS = ("person", "time", "state", "x", "y", "latitude", "longitude")

@@ -18,7 +18,7 @@ from dphmm.cli.common import (
     is_quiet,
     json_option,
     print_json,
-    progress,
+    read_tracks,
     say,
     spark_session,
 )
@@ -47,12 +47,8 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
-from dphmm.tables.trips import read_trips, tracks_of
 
 __all__ = ["command"]
-
-TOGETHER = 10_000
-"""Rows whose coordinates are looked up together."""
 
 
 @click.command("learn")
@@ -224,8 +220,7 @@ def command(
         if engine == "spark":
             learned = _on_spark(master, trips, states, clock, columns, options)
         else:
-            rows = read_trips(trips, states, clock, columns=columns, together=TOGETHER)
-            tracks = tracks_of(progress(rows, what="reading"))
+            tracks = read_tracks(trips, states, clock, columns)
             lost = _lost(tracks, clock, levels or support, Path(trips).name)
             inside = partial(judging_scenario, states=states, file=scenario, clock=clock)
             if confidence == HELD_OUT:

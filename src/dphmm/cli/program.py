@@ -31,7 +31,7 @@ COMMANDS = {
     "check": "who is exposed when, what repair adds, and what an answer is worth",
     "completion": "a script that lets your shell complete what you type",
     "demo": "a small city, its policy and a day of private releases, in under a minute",
-    "design": "the radius or epsilon that meets a wanted error or protection",
+    "design": "the radius, epsilon, schedule or budget that meets a wish",
     "evaluate": "whether a model helps, on people it was not learned from (private)",
     "export": "GeoJSON of a map, a policy, answers or estimates, for QGIS and kepler.gl",
     "grid": "a map of cells, places or roads, and a scenario for it",

@@ -11,8 +11,9 @@ from dphmm.cost.composition import Composition, compose
 from dphmm.cost.history import History
 from dphmm.cost.leakage import Leakage, realised_leakage, temporal_leakage
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
+from dphmm.cost.realised import realised_odds
 from dphmm.cost.sequences import TIGHT_STATES, paper_sequence_epsilon, sequence_epsilon
-from dphmm.cost.statement import PrivacyStatement, privacy_statement, realised_odds
+from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.tells import Tells
 from dphmm.cost.whereabouts import Whereabouts, whereabouts
 from dphmm.cost.windows import event_epsilon, window_epsilon

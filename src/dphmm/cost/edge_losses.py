@@ -17,7 +17,7 @@ from dphmm import kernels
 from dphmm._types import FloatArray, IntArray, ObjectArray
 from dphmm.errors import ArgumentError
 from dphmm.geometry.lattice import exact_product
-from dphmm.noise.cones import MAX_SUMMED, fan_of
+from dphmm.noise.cones import MAX_SUMMED, Fan, fan_of
 from dphmm.noise.mechanism import Mechanism
 from dphmm.policy.graph import PolicyGraph
 
@@ -76,7 +76,8 @@ def edge_curve(mechanism: Mechanism, differences: ObjectArray) -> FloatArray:
     """The largest hockey-stick divergence over the edges at -epsilon, ..., epsilon, or more.
 
     Entry i is no less than max over edges of sum (P(z | s) - e^a P(z | s'))_+ at
-    a = epsilon (i - HALF) / HALF. Bodies with more than 2**25 cosets get randomised response.
+    a = epsilon (i - HALF) / HALF. Bodies with more than 2**25 cosets, and those that need too
+    many blocks, get randomised response.
 
     Args:
         mechanism: The noise.
@@ -89,7 +90,11 @@ def edge_curve(mechanism: Mechanism, differences: ObjectArray) -> FloatArray:
         return np.clip(-np.expm1(entries), 0, None)
     if sum(body.determinants) > MAX_SUMMED:
         return curve
-    blocks = _Blocks(mechanism)
+    fan = fan_of(body, mechanism.gamma)
+    layout = _layout(fan, epsilon)
+    if layout is None:
+        return curve
+    blocks = _Blocks(mechanism, fan, *layout)
     inside = exact_product(differences, body.transform)[:, : body.rank]
     chosen, around = _gathered(blocks.heights(inside))
     found = np.zeros_like(curve)
@@ -101,7 +106,7 @@ def edge_curve(mechanism: Mechanism, differences: ObjectArray) -> FloatArray:
 class _Blocks:
     """The lattice of some noise in blocks, with their weights."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, fan: Fan, starts: IntArray, bins: int) -> None:
         body = mechanism.body
         self.epsilon = float(mechanism.epsilon)
         gamma = mechanism.gamma
@@ -110,17 +115,10 @@ class _Blocks:
         self.offsets = body.body.offsets.astype(np.float64)
         self.grain = 0.0
         layers = 1 if gamma is None else LAYERS
-        fan = fan_of(body, gamma)
-        cones = fan.cones
+        self.starts, cones = starts, fan.cones
         largest_cell = max(cone.volume for cone in cones)
         if gamma is not None:
             self.grain = 1 / float(gamma.denominator * largest_cell * self.offsets.max())
-        for growth in (16, 8, 4, 2, 1):
-            self.starts = _ranges(FAR / self.epsilon, growth)
-            room = BLOCKS / (len(cones) * len(self.starts) ** body.rank)
-            bins = max(2, int(room ** (1 / body.rank)))
-            if bins >= largest_cell:
-                break
         widths = np.append(np.diff(self.starts), np.inf)
         decay = np.exp(-self.epsilon * self.starts)
         self.weights = decay * np.expm1(-self.epsilon * widths) / expm1(-self.epsilon)
@@ -169,6 +167,19 @@ def _edges(volume: int, bins: int, epsilon: float) -> IntArray:
     shares = np.linspace(0, 1, bins + 1)
     places = -np.log1p(shares * expm1(-epsilon)) / epsilon
     return np.unique(np.append(np.floor(places[:-1] * volume), volume).astype(np.int64))
+
+
+def _layout(fan: Fan, epsilon: float) -> tuple[IntArray, int] | None:
+    """The ranges of multiples, and in how many blocks to cut an axis; None if all are too many."""
+    rank, largest = fan.body.rank, max(cone.volume for cone in fan.cones)
+    for growth in (16, 8, 4, 2, 1):
+        starts = _ranges(FAR / epsilon, growth)
+        blocks = len(fan.cones) * len(starts) ** rank
+        room = (BLOCKS / blocks) ** (1 / rank)
+        if room >= largest:
+            break
+    bins = max(2, int(room))
+    return (starts, bins) if blocks * min(bins**rank, largest) <= 4 * BLOCKS else None
 
 
 def _ranges(far: float, growth: int) -> IntArray:

@@ -19,7 +19,7 @@ from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.stochastic import LEVEL
 from dphmm.cost.history import History
-from dphmm.cost.moments import Moments
+from dphmm.cost.moments import Moments, follow_work
 from dphmm.cost.sequences import worst_losses
 from dphmm.cost.small_chains import small_losses
 from dphmm.errors import ArgumentError, TooLargeError, expect, expect_each
@@ -31,8 +31,8 @@ __all__ = ["Leakage", "bound_leakage", "realised_leakage", "temporal_leakage"]
 DEPTH = 6
 """How many steps on each side of one moment are followed pair by pair."""
 
-MOST_PAIRS = 2**26
-"""Pairs of states times steps up to which every moment is looked at: about a minute."""
+MOST_WORK = 2**28
+"""Entries of rows, once for every other row, that are looked at: about half a minute."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ def temporal_leakage(
         policy: Whose edges `linked` is about.
         moment: The step that it is about, from 0; by default the worst of all, which takes long
             for many states.
-        depth: How many steps on each side of a given moment are followed; what lies beyond
-            counts with each step's worst pair.
+        depth: How many steps on each side of a given moment are followed, or fewer where that
+            would take long; what lies beyond counts with each step's worst pair.
 
     >>> from dphmm.chain.markov import MarkovModel
     >>> from dphmm.geometry.hull import SensitivityHull
@@ -187,7 +187,7 @@ def _logs(belief: Belief) -> FloatArray:
 
 def _every(moments: Moments) -> Iterator[tuple[int, FloatArray]]:
     """What is told of each two states at every step, or more."""
-    if len(moments) * moments.widest**2 > MOST_PAIRS:
+    if 2 * sum(follow_work(moments.history, step) for step in range(len(moments))) > MOST_WORK:
         raise TooLargeError(
             f"moment must be given for {len(moments)} steps of {moments.widest} states, got none"
         )
@@ -204,8 +204,15 @@ def _every(moments: Moments) -> Iterator[tuple[int, FloatArray]]:
 
 def _around(moments: Moments, moment: int, depth: int) -> FloatArray:
     """What is told of each two states at one step, or more, from the steps around it."""
-    worst = [float(loss) for loss in worst_losses(moments.history)]
-    first, last = max(0, moment - depth), min(len(moments) - 1, moment + depth)
+    worst = [float(loss) * (1 + 1e-14) for loss in worst_losses(moments.history)]
+    first = last = moment
+    work = follow_work(moments.history, moment)
+    for _ in range(depth):
+        further = max(0, first - 1), min(len(moments) - 1, last + 1)
+        work += sum(follow_work(moments.history, step) for step in further)
+        if work > MOST_WORK:
+            break
+        first, last = further
     past = _apart(len(moments.states[first]), sum(worst[:first]))
     for step in range(first + 1, moment + 1):
         past = moments.back(step).pass_on(past + moments.told(step - 1))

@@ -11,42 +11,70 @@ from scipy import sparse
 from dphmm import kernels
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.belief import Belief
+from dphmm.chain.stochastic import LEVEL
 from dphmm.cost.composition import Unit, pair_losses
 from dphmm.cost.history import History
 from dphmm.errors import ArgumentError
 
-__all__ = ["Moments", "Rows"]
+__all__ = ["Moments", "Rows", "follow_work"]
 
-LEAST = 1e-300
-"""A possible state counts at least this probability, even where floats have lost it."""
+OVERHEAD = 2000
+"""Entries that are looked at in the time that a step takes without any."""
+
+
+def follow_work(history: History, step: int) -> int:
+    """How many entries are looked at to follow all pairs of rows through one step."""
+    size = int(history.possible[step].sum())
+    return size * history.models[step].transition.nnz + OVERHEAD
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Probabilities of states given another: (1 - jumps) times a sparse part, and a density."""
+    """Probabilities of states given another: e^own times a sparse part, e^jumps a density.
+
+    What floats would lose is rounded up to `kernels.leakage.LEAST`, and never lost.
+    """
 
     indptr: IntArray
     indices: IntArray
     data: FloatArray
+    own: FloatArray
     jumps: FloatArray
     density: FloatArray
 
     @classmethod
-    def of(cls, weights: sparse.csr_array, jumps: FloatArray, density: FloatArray) -> Rows:
-        """The rows with these weights, each a sparse row and its share of the density."""
-        sums = np.asarray(weights.sum(axis=1)).ravel()
-        lengths = np.diff(weights.indptr)
-        return cls(
-            weights.indptr.astype(np.int64),
-            weights.indices.astype(np.int64),
-            weights.data / np.repeat(sums, lengths),
-            jumps / (sums + jumps),
-            density,
-        )
+    def of(
+        cls, moves: sparse.csr_array, prior: FloatArray, jumps: FloatArray, density: FloatArray
+    ) -> Rows:
+        """The rows with weights moves times prior, each with its share of the density.
+
+        Args:
+            moves: A row's moves from, or to, each state.
+            prior: The wide probabilities of those states.
+            jumps: What each row has of the density, before it is made to sum to one.
+            density: Over the same states.
+        """
+        indptr, indices = moves.indptr.astype(np.int64), moves.indices.astype(np.int64)
+        lengths, scaled, levels = np.diff(indptr), prior[0][indices], prior[1][indices]
+        filled = lengths > 0
+        begins, sums = indptr[:-1][filled], np.full(len(lengths), -np.inf)
+        # Levels are compared first, so that no log is so large that it would lose digits.
+        base = np.minimum.reduceat(levels, begins)
+        terms = np.log(moves.data) + np.log(scaled)
+        terms -= (levels - np.repeat(base, lengths[filled])) * LEVEL
+        tops = np.maximum.reduceat(terms, begins)
+        weights = np.exp(terms - np.repeat(tops, lengths[filled]))
+        totals = np.add.reduceat(weights, begins)
+        sums[filled] = np.log(totals) + tops - base * LEVEL
+        data = np.maximum(weights / np.repeat(totals, lengths[filled]), kernels.leakage.LEAST)
+        with np.errstate(divide="ignore"):
+            leaps = np.log(jumps)
+        together = np.logaddexp(sums, leaps)
+        return cls(indptr, indices, data, sums - together, leaps - together, density)
 
     def pass_on(self, told: FloatArray) -> FloatArray:
         """What is told of each two rows' states, given what is told of the states they lead to."""
-        parts = self.indptr, self.indices, self.data, self.jumps, self.density
+        parts = self.indptr, self.indices, self.data, self.own, self.jumps, self.density
         passed: FloatArray = kernels.leakage.passed_on(told, *parts)
         return passed
 
@@ -55,7 +83,8 @@ class Rows:
         shape = len(self.jumps), len(self.density)
         moves = sparse.csr_array((self.data, self.indices, self.indptr), shape=shape)
         parts = np.asarray(moves.toarray(), dtype=np.float64)
-        mixed: FloatArray = (1 - self.jumps[:, None]) * parts + self.jumps[:, None] * self.density
+        own, jumps = np.exp(self.own), np.exp(self.jumps)
+        mixed: FloatArray = own[:, None] * parts + jumps[:, None] * self.density
         return mixed
 
 
@@ -98,13 +127,15 @@ class Moments:
     def onwards(self, step: int) -> Rows:
         """The probabilities of the next step's states given this step's."""
         model, after = self.history.models[step + 1], self.states[step + 1]
-        weights = sparse.csr_array(model.outgoing[self.states[step]][:, after])
+        moves = sparse.csr_array(model.outgoing[self.states[step]][:, after])
+        alike = np.stack([np.ones(len(after)), np.zeros(len(after))])
         jumps = np.full(len(self.states[step]), model.anywhere)
-        return Rows.of(weights, jumps, model.density[after])
+        return Rows.of(moves, alike, jumps, model.density[after])
 
     def back(self, step: int) -> Rows:
         """The probabilities of the step before's states given this step's."""
         model, before, after = self.history.models[step], self.states[step - 1], self.states[step]
-        prior = np.maximum(self.beliefs[step - 1].probabilities[before], LEAST)
-        weights = sparse.csr_array(model.incoming[after][:, before] * prior)
-        return Rows.of(weights, model.jumps[after], prior / prior.sum())
+        moves = sparse.csr_array(model.incoming[after][:, before])
+        belief = self.beliefs[step - 1]
+        density = belief.probabilities[before]
+        return Rows.of(moves, belief.widen()[:, before], model.jumps[after], density)

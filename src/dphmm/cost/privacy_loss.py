@@ -42,6 +42,9 @@ SUMMING = 1e-12
 
 UNIT = 2.0**-52
 
+SMALLEST, LARGEST = 1e-9, 600.0
+"""Prices whose powers floats can tell apart and hold; no more is said of others than the price."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyLoss:
@@ -80,6 +83,8 @@ class PrivacyLoss:
             epsilon: The price of an answer.
         """
         price = as_epsilon(epsilon)
+        if not SMALLEST <= price <= LARGEST:
+            return cls(price, SMALLEST, 0, np.ones(1), beyond=1.0)
         entries = float(price) * np.arange(-HALF, HALF + 1) / HALF
         return cls._of_curve(price, pure_curve(float(price), entries))
 
@@ -217,6 +222,8 @@ def privacy_loss(mechanism: Mechanism, policy: PolicyGraph) -> PrivacyLoss:
     """
     expect(mechanism, Mechanism, "mechanism")
     check_policy(policy, mechanism.query)
+    if not SMALLEST <= mechanism.epsilon <= LARGEST:
+        return PrivacyLoss.pure(mechanism.epsilon)
     curve = edge_curve(mechanism, edge_differences(mechanism, policy))
     return PrivacyLoss._of_curve(mechanism.epsilon, curve)
 

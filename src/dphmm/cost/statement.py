@@ -8,10 +8,6 @@ from html import escape
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dphmm._types import FloatArray
 from dphmm.cost.bracket import Bracket, sequence_bracket
 from dphmm.cost.budget import Budget
 from dphmm.cost.charges import Loss
@@ -19,6 +15,7 @@ from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
 from dphmm.cost.limit import Limit
 from dphmm.cost.pair_tables import PairTables
+from dphmm.cost.realised import Beliefs, realised_factor
 from dphmm.cost.sequences import (
     is_within_reach,
     paper_sequence_epsilon,
@@ -29,7 +26,6 @@ from dphmm.cost.windows import window_bracket
 from dphmm.cost.words import CONDITION, NEARER, OWN_MOVES, show_factor, show_number
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
-from dphmm.geometry.states import as_floats
 
 if TYPE_CHECKING:
     from dphmm.cost.tells import Tells
@@ -38,42 +34,10 @@ __all__ = [
     "PathCosts",
     "PrivacyStatement",
     "privacy_statement",
-    "realised_odds",
 ]
 
 WINDOW_WORK, SEQUENCE_WORK = 2**34, 2**31
 """Entries of tables that a statement looks at: some ten seconds, and one, for large models."""
-
-
-def realised_odds(prior: ArrayLike, posterior: ArrayLike) -> FloatArray:
-    """The factor by which the releases moved the odds of each state, posterior over prior.
-
-    Both are probabilities over the states (the last axis) computed from public things alone:
-    the model before any release, and the same given all of them (`model.smooth`). So this may
-    be published, as long as nobody marks the true state in it. One for a state that was
-    impossible or certain and still is; infinite for one that became certain.
-
-    Args:
-        prior: The probabilities of the states before any release, one row a time if there are
-            several.
-        posterior: The same, given all releases.
-
-    >>> realised_odds([0.5, 0.5, 0.0], [0.8, 0.2, 0.0]).round(6).tolist()
-    [4.0, 0.25, 1.0]
-    """
-    before, after = as_floats(prior, "prior"), as_floats(posterior, "posterior")
-    if before.shape != after.shape or not before.ndim:
-        raise ArgumentError(
-            f"posterior must have the shape of prior, got {after.shape} and {before.shape}"
-        )
-    for name, given in (("prior", before), ("posterior", after)):
-        if not ((given >= 0) & (given <= 1)).all():
-            raise ArgumentError(f"{name} must hold probabilities, got a value outside 0..1")
-    if ((before == 0) & (after > 0)).any():
-        raise ArgumentError("posterior must be zero where the prior is, got more for a state")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (after / (1 - after)) * ((1 - before) / before)
-    return np.where(before == after, 1.0, ratio)
 
 
 @dataclass(frozen=True)
@@ -255,8 +219,8 @@ def privacy_statement(
     history: History,
     *,
     width: int = 10,
-    prior: ArrayLike | None = None,
-    posterior: ArrayLike | None = None,
+    prior: Beliefs | None = None,
+    posterior: Beliefs | None = None,
     adaptive: bool | None = None,
     before: Exact = 0,
     limit: Limit | None = None,
@@ -266,7 +230,8 @@ def privacy_statement(
     Args:
         history: What was released, or will be, step by step.
         width: How many steps the statement about a few steps is for.
-        prior: The probabilities before any release, for the realised odds.
+        prior: The belief about each step before any release, or its probabilities, for the
+            realised odds.
         posterior: The same, given all releases; both or neither.
         adaptive: Whether hulls depended on earlier answers, as with `delta` above zero. By default
             whether some release could single out a part of the possible states, which is the
@@ -295,9 +260,7 @@ def privacy_statement(
     own = None if history.own is history else history.own
     realised = None
     if prior is not None and posterior is not None:
-        with np.errstate(divide="ignore"):
-            moved = np.abs(np.log(realised_odds(prior, posterior))).max()
-            realised = float(np.exp(moved))
+        realised = realised_factor(prior, posterior)
     return PrivacyStatement(
         releases=sum(map(len, history.charges)),
         linked=max(steps),

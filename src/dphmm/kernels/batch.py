@@ -61,7 +61,8 @@ def weigh(
                 for person in range(people):
                     norm[person] = max(norm[person], abs(answer[person] - height) * inverse)
         if len(free):
-            norm[:] = np.ceil(norm)
+            for person in range(people):
+                norm[person] = np.ceil(norm[person])
         for person in range(people):
             least[person] = min(least[person], norm[person])
     for state in range(len(logs)):

@@ -13,38 +13,49 @@ from numba import njit
 from dphmm._types import FloatArray, IntArray
 
 LARGEST = 600.0
-"""Losses are cut here, where nothing is hidden any more and floats still hold the power."""
+"""Beyond this loss nothing is hidden any more, and the power is left to infinity."""
+
+LEAST = 1e-300
+"""A state of a row has at least this probability; one with no more may have less."""
 
 ROUNDING = 1e-11
 
+DUST = 2e-12
+"""The part of a probability that rounding may leave over; bounds are rounded up by more."""
 
-@njit(cache=True, error_model="numpy")
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def passed_on(
     told: FloatArray,
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
+    own: FloatArray,
     jumps: FloatArray,
     density: FloatArray,
 ) -> FloatArray:
-    """For rows (1 - jumps[i]) data[i] + jumps[i] density: the largest log of p L / q L, or more.
+    """For rows e^own[i] data[i] + e^jumps[i] density: the largest log of p L / q L, or more.
 
-    The smallest of three bounds. Two couple the rows, in the order of their states or after
-    what they have in common, so that near rows stay near. The third is Cao et al.'s: no two L
-    differ by more than the largest told, and the set that one row likes better gets all of it.
+    The smallest of four bounds. No two L differ by more than the largest told. Two couple the
+    rows, in the order of their states or after what they have in common, so that near rows
+    stay near. The last is Cao et al.'s: the set that one row likes better gets all of it.
     """
-    n, most = len(indptr) - 1, min(told.max(), LARGEST)
+    n, most = len(indptr) - 1, told.max()
     # The second row stays while the first one changes, so its states come first in memory.
-    factors = np.exp(np.minimum(told.T, LARGEST))
+    factors = np.exp(np.where(told.T > LARGEST, np.inf, told.T))
     out = np.zeros((n, n))
     first, second, none = np.zeros(len(density)), np.zeros(len(density)), np.zeros(len(density))
+    shares, leaps = np.exp(own), np.exp(jumps)
     # Rows that share no state tell apart no more than a row and the smallest jump.
     alone = np.empty(n)
     for i in range(n):
-        alone[i] = _by_set(i, jumps.min(), most, indptr, indices, data, jumps, density, none)
+        alone[i] = _by_set(
+            i, 0.0, leaps.min(), most, indptr, indices, data, shares, leaps, density, none
+        )
     for j in range(n):
         for b in range(indptr[j], indptr[j + 1]):
-            second[indices[b]] = data[b]
+            if data[b] > LEAST:
+                second[indices[b]] = data[b]
         for i in range(n):
             if i == j:
                 continue
@@ -53,12 +64,17 @@ def passed_on(
                 common |= second[indices[a]] > 0
             bound = alone[i]
             if common:
-                bound = _by_set(i, jumps[j], most, indptr, indices, data, jumps, density, second)
-            bound = _coupled(i, j, bound, factors, indptr, indices, data, jumps, none, none)
+                bound = _by_set(
+                    i, shares[j], leaps[j], most, indptr, indices, data, shares, leaps, density,
+                    second,
+                )  # fmt: skip
+            bound = _coupled(i, j, bound, factors, indptr, indices, data, own, jumps, none, none)
             if common:
                 for a in range(indptr[i], indptr[i + 1]):
                     first[indices[a]] = data[a]
-                bound = _coupled(i, j, bound, factors, indptr, indices, data, jumps, first, second)
+                bound = _coupled(
+                    i, j, bound, factors, indptr, indices, data, own, jumps, first, second
+                )
                 for a in range(indptr[i], indptr[i + 1]):
                     first[indices[a]] = 0.0
             out[i, j] = max(bound, 0.0)
@@ -67,7 +83,7 @@ def passed_on(
     return out
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _coupled(
     i: int,
     j: int,
@@ -76,6 +92,7 @@ def _coupled(
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
+    own: FloatArray,
     jumps: FloatArray,
     first: FloatArray,
     second: FloatArray,
@@ -83,72 +100,88 @@ def _coupled(
     """The sparse masses are moved onto each other in order; no state's mean grows by more.
 
     What both `first` and `second` have at a state stays there. The limit comes back if it is
-    passed, or if a row has no sparse part.
+    passed, or if a row has no sparse part. All of the first row must be moved, however little
+    it is: a small probability times a large factor counts. The second need not be filled.
     """
     a, last_a, b, last_b = indptr[i], indptr[i + 1] - 1, indptr[j], indptr[j + 1] - 1
     if a > last_a or b > last_b:
         return limit
-    share = (1 - jumps[i]) / (1 - jumps[j])
-    most = np.exp(limit) / share
+    # The second row counts without what may be less; its largest state is always more.
+    while last_b > b and data[last_b] <= LEAST:
+        last_b -= 1
+    share = own[i] - own[j]
+    most = np.exp(limit - share)
     have = data[a] - min(first[indices[a]], second[indices[a]])
     worst = 0.0
     while b <= last_b:
-        grown = min(first[indices[b]], second[indices[b]])
-        want = data[b] - grown
-        while want > 0:
-            while have <= 0 and a < last_a:
-                a += 1
-                have = data[a] - min(first[indices[a]], second[indices[a]])
-            # Rows sum to one up to rounding: whatever is left over stands at the last state.
-            moved = min(have, want) if a < last_a else want
-            grown += moved * factors[indices[b], indices[a]]
-            want -= moved
-            have -= moved
-        worst = max(worst, grown / data[b])
-        if worst > most:
-            return limit
+        if data[b] > LEAST:
+            grown = min(first[indices[b]], second[indices[b]])
+            want = data[b] - grown
+            while want > DUST * data[b] or b == last_b:
+                while not have > DUST * data[a] and a < last_a:
+                    a += 1
+                    have = data[a] - min(first[indices[a]], second[indices[a]])
+                if not have > DUST * data[a]:
+                    break
+                moved = have if b == last_b else min(have, want)
+                grown += moved * factors[indices[b], indices[a]]
+                want -= moved
+                have -= moved
+            worst = max(worst, grown / data[b])
+            if not worst <= most:
+                return limit
         b += 1
-    worst *= share
-    if jumps[i] > 0:
-        worst = max(worst, jumps[i] / jumps[j])
-    return min(np.log(worst) + ROUNDING, limit)
+    worst = np.log(worst) + share
+    if jumps[i] > -np.inf:
+        worst = max(worst, jumps[i] - jumps[j])
+    return min(worst + ROUNDING, limit)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def _by_set(
     i: int,
-    jump: float,
+    share: float,
+    leap: float,
     most: float,
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
-    jumps: FloatArray,
+    shares: FloatArray,
+    leaps: FloatArray,
     density: FloatArray,
     second: FloatArray,
 ) -> float:
     """log max over sets of (q (e^most - 1) + 1) / (d (e^most - 1) + 1), q and d their masses.
 
-    The second row is (1 - jump) second + jump density. Where the first one only jumps to, the
+    The second row is share second + leap density. Where the first one only jumps to, the
     second's sparse part is not counted, which makes the bound larger.
     """
+    if not most <= LARGEST:
+        return most
     gain = np.expm1(most)
-    outside = 1.0
-    for a in range(indptr[i], indptr[i + 1]):
-        outside -= density[indices[a]]
-    outside = max(outside, 0.0)
+    length = indptr[i + 1] - indptr[i]
+    outside = 0.0
+    if length < len(density):
+        outside = 1.0
+        for a in range(indptr[i], indptr[i + 1]):
+            outside -= density[indices[a]]
+        # More of it only makes the bound larger, and the difference was rounded.
+        outside = max(outside, 0.0) + 1e-15 * len(density)
     ratio = 1.0
-    while True:
+    # Every turn but the last takes another set, so that there are not many.
+    for _ in range(length + 3):
         q, d = 0.0, 0.0
-        if jumps[i] > ratio * jump:
-            q, d = jumps[i] * outside, jump * outside
+        if leaps[i] > ratio * leap:
+            q, d = leaps[i] * outside, leap * outside
         for a in range(indptr[i], indptr[i + 1]):
             k = indices[a]
-            mass = (1 - jumps[i]) * data[a] + jumps[i] * density[k]
-            other = (1 - jump) * second[k] + jump * density[k]
+            mass = shares[i] * data[a] + leaps[i] * density[k]
+            other = share * second[k] + leap * density[k]
             if mass > ratio * other:
                 q += mass
                 d += other
         better = (q * gain + 1) / (d * gain + 1)
         if better <= ratio * (1 + 1e-12):
-            return np.log(max(ratio, better)) + ROUNDING
+            return min(np.log(max(ratio, better)) + ROUNDING, most)
         ratio = better
+    return most

@@ -17,7 +17,7 @@ SLACK = 1e-14
 """More than the rounding of a norm, as a part of what it is made of."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cell_masses(
     diagonal: IntArray,
     inverse: IntArray,
@@ -66,7 +66,7 @@ def cell_masses(
     return masses
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def tabulate(
     masses: FloatArray,
     edges: IntArray,
@@ -136,7 +136,7 @@ def tabulate(
                 table[half + half * int(told)] += masses[block, part] * weight
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _add(table: FloatArray, half: int, apart: float, mass: float, epsilon: float) -> None:
     """Add a mass to the two entries around its loss so that it weighs as much in both states.
 

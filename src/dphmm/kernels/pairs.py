@@ -20,7 +20,7 @@ SQUARE = 32
 """The side of the squares in which a table is transposed."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def losses(heights: IntArray, cosets: IntArray) -> IntArray:
     """max_h |heights[j, h] - heights[k, h]| for every pair; infinite across cosets."""
     n, facets = heights.shape
@@ -38,7 +38,7 @@ def losses(heights: IntArray, cosets: IntArray) -> IntArray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def layers(heights: IntArray, offsets: IntArray, cosets: IntArray) -> IntArray:
     """max_h ceil(|heights[j, h] - heights[k, h]| / offsets[h]); infinite across cosets."""
     n, facets = heights.shape
@@ -58,7 +58,7 @@ def layers(heights: IntArray, offsets: IntArray, cosets: IntArray) -> IntArray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> IntArray:
     """Row j is the entrywise maximum of the rows of j's predecessors."""
     n, width = len(indptr) - 1, values.shape[1]
@@ -81,7 +81,7 @@ def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: M
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def split(
     values: IntArray, together: Mask, indptr: IntArray, indices: IntArray, anywhere: Mask
 ) -> None:
@@ -116,7 +116,7 @@ def split(
                     values[k, j] = 0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def transposed(values: IntArray) -> IntArray:
     """The rows as columns, moved in squares that fit into fast memory."""
     rows, columns = values.shape
@@ -129,7 +129,7 @@ def transposed(values: IntArray) -> IntArray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_losses(values: IntArray, losses: IntArray, infinite: int) -> bool:
     """Add the losses to the reachable pairs in place; whether one of them was infinite."""
     n, width = values.shape
@@ -142,7 +142,7 @@ def add_losses(values: IntArray, losses: IntArray, infinite: int) -> bool:
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> int:
     """The largest value of a pair whose two states share a successor; negative if none do."""
     best = UNREACHABLE
@@ -157,7 +157,7 @@ def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray, anywher
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_predecessors(
     values: FloatArray, indptr: IntArray, indices: IntArray, anywhere: Mask
 ) -> tuple[FloatArray, IntArray]:

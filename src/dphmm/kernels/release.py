@@ -51,7 +51,8 @@ def exponents(
             for s in range(len(result)):
                 result[s] = max(result[s], abs(height[s]) * inverse)
     if len(free):
-        result[:] = np.ceil(result)
+        for s in range(len(result)):
+            result[s] = np.ceil(result[s])
     least = result.min()
     for s in range(len(result)):
         result[s] = -epsilon * (result[s] - least)

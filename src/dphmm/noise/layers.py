@@ -124,7 +124,8 @@ class Layers(Sampler):
                 return None
             if tails[-1] == 0:
                 return tails
-        return None
+        # What follows is less than a digit: `_weights` went on until then.
+        return [*tails, 0]
 
     def _weights(
         self, epsilon: Fraction, digits: int, guard: int
@@ -144,8 +145,6 @@ class Layers(Sampler):
         lows: list[int] = []
         highs: list[int] = []
         for layer in count():
-            if not power_low:
-                break
             # From here on weights fall at least as fast as this ratio of two whole numbers.
             above, below = (layer + 2) ** rank * high, (layer + 1) ** rank << scale
             first = widest * (layer + 1) ** rank * power_high
@@ -153,6 +152,8 @@ class Layers(Sampler):
                 rest = first * below // (below - above) + 1
                 if rest << (digits + guard // 2) <= lows[0]:
                     return lows, highs, rest
+            if not power_low:
+                break
             points = prod(self.sides(layer))
             lows.append(points * power_low)
             highs.append(points * power_high)

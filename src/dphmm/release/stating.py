@@ -29,12 +29,11 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
     # Without answers nothing that comes later changes what is believed.
     unseen = model.filter([None] * len(history), start=start, time=time)
     seen = model.smooth(heard, start=start, time=time)[: len(history)]
-    before, after = ([one.probabilities for one in beliefs] for beliefs in (unseen, seen))
     statement = privacy_statement(
         history,
         width=width,
-        prior=before,
-        posterior=after,
+        prior=unseen,
+        posterior=seen,
         adaptive=True if stream.plan.delta else None,
         before=stream.standing.spent - sum((one.epsilon for one in said), start=Fraction(0)),
         limit=stream.ledger.limit,
@@ -42,8 +41,8 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
     around = stream._around
     hours = None if around.hour_of is None else [around.hour_of(time + t + 1) for t in steps]
     near = whereabouts(
-        after,
-        before,
+        [one.probabilities for one in seen],
+        [one.probabilities for one in unseen],
         around.places,
         hours=hours,
         heard=heard,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dphmm.report.designs import design_page
 from dphmm.report.facts import LAG, TrackFacts
 from dphmm.report.page import drawn_besides, scenario_page
 from dphmm.report.private import PrivateErrors, Truth, private_errors, read_truth
@@ -11,6 +12,7 @@ __all__ = [
     "PrivateErrors",
     "TrackFacts",
     "Truth",
+    "design_page",
     "drawn_besides",
     "private_errors",
     "read_truth",

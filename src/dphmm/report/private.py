@@ -15,7 +15,7 @@ from dphmm.scenario.scenario import Scenario
 from dphmm.tables.columns import match_columns
 from dphmm.tables.trips import read_records, read_trips
 
-__all__ = ["PrivateErrors", "Truth", "private_errors", "read_truth"]
+__all__ = ["PrivateErrors", "Truth", "distances", "private_errors", "read_truth"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +127,9 @@ def private_errors(people: Sequence[TrackFacts], truth: Truth) -> PrivateErrors:
         real, known = truth.places(facts, states)
         kinds = (facts.answers, facts.estimates, facts.lagged, facts.smoothed)
         # Estimates are there at every step, answers where something was said.
-        total += [np.nansum(_distances(kind, real)) for kind in kinds]
+        total += [np.nansum(distances(kind, real)) for kind in kinds]
         expected += np.nansum(facts.expected_errors, axis=0)
-        apart += float(_distances(facts.track.stream.query.values[states], real).sum())
+        apart += float(distances(facts.track.stream.query.values[states], real).sum())
         answers, steps, fixes = answers + facts.said, steps + len(states), fixes + known
     counts = np.array([answers, steps, steps, steps])
     raw, estimate, lagged, smoothed = (total / counts).tolist()
@@ -146,5 +146,6 @@ def private_errors(people: Sequence[TrackFacts], truth: Truth) -> PrivateErrors:
     )
 
 
-def _distances(answers: FloatArray, real: FloatArray) -> FloatArray:
+def distances(answers: FloatArray, real: FloatArray) -> FloatArray:
+    """How far each answer is from where somebody was."""
     return np.asarray(np.sqrt(((answers - real) ** 2).sum(axis=1)))

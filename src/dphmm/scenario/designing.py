@@ -21,7 +21,7 @@ from dphmm.policy.protection import degree_of_protection
 from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["Design", "find_epsilon", "find_radius"]
+__all__ = ["Design", "find_epsilon", "find_radius", "find_smallest", "wanted_error"]
 
 FINEST_EPSILON = Fraction(1, 1000)
 LARGEST_EPSILON = 1000
@@ -29,13 +29,17 @@ LARGEST_EPSILON = 1000
 
 @dataclass(frozen=True)
 class Design:
-    """A value that meets the wish, and what it gives over the steps looked at."""
+    """A value that meets the wish, and what it gives over the steps looked at.
+
+    Args:
+        value: The epsilon or the radius.
+        error: The largest root mean squared error of an answer.
+        protection: The smallest degree of protection of a possible state.
+    """
 
     value: Fraction
     error: float
-    """The largest root mean squared error of an answer."""
     protection: int
-    """The smallest degree of protection of a possible state."""
 
 
 def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | None:
@@ -43,6 +47,11 @@ def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | 
 
     The error of a staircase may rise where its gamma steps down: there it is one that keeps the
     error while a thousandth less does not.
+
+    Args:
+        scenario: What is released; its own epsilon does not matter.
+        error: The largest root mean squared error of an answer, in the units of the query.
+        steps: How many steps to look at, without any release.
 
     >>> from dphmm import MarkovModel
     >>> from dphmm.scenario import Policy, Scenario, Settings, States
@@ -53,7 +62,7 @@ def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | 
     >>> found.value, found.error <= 5, found.protection
     (Fraction(...), True, 3)
     """
-    wanted = _wanted(error)
+    wanted = wanted_error(error)
     met = [
         (scenario.plan.at(possible), possible) for _, possible, _ in possible_steps(scenario, steps)
     ]
@@ -66,7 +75,7 @@ def find_epsilon(scenario: Scenario, error: Exact, steps: int = 10) -> Design | 
         for step, mask in met
     )
     top = int(LARGEST_EPSILON / FINEST_EPSILON)
-    count = _smallest(lambda k: worst(k * FINEST_EPSILON) <= wanted, 1, top)
+    count = find_smallest(lambda k: worst(k * FINEST_EPSILON) <= wanted, 1, top)
     if count is None:
         return None
     value = count * FINEST_EPSILON
@@ -85,6 +94,12 @@ def find_radius(
     For a wanted protection the smallest that reaches it; for an error the largest that keeps
     it; for both the smallest that protects, if it keeps the error. It is added to the other
     parts of the scenario's policy and takes the place of its own radius.
+
+    Args:
+        scenario: What is released.
+        error: The largest root mean squared error of an answer, in the units of the query.
+        protection: The smallest degree of protection of a possible state.
+        steps: How many steps to look at, without any release.
     """
     if error is None and protection is None:
         raise ArgumentError("error or protection must be given, got neither")
@@ -109,24 +124,25 @@ def find_radius(
 
     spread = [float(x) for x in query.points.max(axis=0).astype(object) - query.points.min(axis=0)]
     top = ceil(float(np.hypot.reduce(spread)) * (1 + 1e-9)) if spread else 0
-    kept = inf if error is None else _wanted(error)
+    kept = inf if error is None else wanted_error(error)
     if protection is None:
         count = _largest(lambda k: at(k).error <= kept, 0, top)
     else:
-        count = _smallest(lambda k: at(k).protection >= protection, 0, top)
+        count = find_smallest(lambda k: at(k).protection >= protection, 0, top)
     if count is None or at(count).error > kept:
         return None
     return at(count)
 
 
-def _wanted(error: Exact) -> float:
+def wanted_error(error: Exact) -> float:
+    """The largest error that somebody wants, which must be above zero."""
     wanted = exact(error)
     if wanted <= 0:
         raise ArgumentError(f"error must be positive, got {error!r}")
     return float(wanted)
 
 
-def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
+def find_smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     """A number that holds and is `low`, or whose predecessor does not."""
     if holds(low):
         return low
@@ -140,5 +156,5 @@ def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
 
 def _largest(holds: Callable[[int], bool], low: int, high: int) -> int | None:
     """A number that holds and is `high`, or whose successor does not."""
-    mirrored = _smallest(lambda k: holds(-k), -high, -low)
+    mirrored = find_smallest(lambda k: holds(-k), -high, -low)
     return None if mirrored is None else -mirrored
