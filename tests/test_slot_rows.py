@@ -37,7 +37,7 @@ CITY = Scenario(
 )  # fmt: skip
 ROWS = [
     ("ann", "2024-05-01T10:04:00+02:00", "home"),
-    ("ann", "2024-05-01T08:01:00.5Z", "work"),  # the earliest, though not as text
+    ("ann", "2024-05-01T08:01:00.5Z", "work"),  # the earliest
     ("ann", "2024-05-01T09:01:00.500000+01:00", "park"),  # as early, but later on the map
     ("bob", "2024-05-01T10:03:00+02:00", "park"),
 ]
