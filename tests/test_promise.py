@@ -592,6 +592,8 @@ def check_statement(world: World, statement: PrivacyStatement) -> None:
         not statement.stated_zeros and not world.plan.delta
     )
     assert world.stated or not statement.stated_zeros
+    if not (statement.stated_zeros or world.plan.delta or world.resumed):
+        assert len(world.paths(legal=True)) == world.n**world.steps
     for number, answer in enumerate(answers, world.resumed):
         states = world.covered(number)
         for j, k in combinations(states, 2):
@@ -900,6 +902,21 @@ def test_a_chain_over_pairs_that_was_learned_keeps_its_promise_to_every_path(see
     assert sum(most) <= upper(statement.sequence)
     for answer, (a, b) in product(said, links):
         assert answer.told(a, b) <= 1
+
+
+def test_zeros_that_only_the_memory_shows_are_a_condition() -> None:
+    """Every place follows every place, but 2 not the pair (0, 0): it is answered as 1."""
+    sequences = [[i, k, 2] for i in range(1, 5) for k in range(5)]
+    sequences += [[0, k, j] for k in range(5) for j in (0, 1, 3, 4)]
+    model = SecondOrderModel.fit(sequences, n_states=5, zeros="facts")
+    assert not model.on_places.has_stated_zeros
+    plan = Plan(PolicyGraph(5, [(0, 3), (1, 4), (0, 2)]), Query([0, 10, 9, 1, 11], name="place"))
+    stream = Stream(model, plan, epsilon=1, start=0)
+    release = stream.release(2)
+    statement = stream.statement()
+    assert Answer.of(stream.said[-1], release).told(0, 2) == 10 > statement.linked
+    assert CONDITION in release.statement
+    assert statement.plain()["condition"] == CONDITION
 
 
 def test_a_statement_is_made_also_where_delta_has_left_out_everybody_who_came_so_far() -> None:
