@@ -346,7 +346,7 @@ MAKE: dict[type, Callable[[], Any]] = {
 READ_ONLY = (
     *(dphmm.BatchRelease, Belief, dphmm.Check, Entry, dphmm.Leakage, dphmm.PrivacyLoss),
     *(dphmm.PrivacyStatement, dphmm.Release, SensitivityHull, dphmm.Standing, Store),
-    *(dphmm.BudgetDesign, dphmm.Judgement, dphmm.Whereabouts),
+    *(dphmm.BudgetDesign, dphmm.Design, dphmm.Judgement, dphmm.Spending, dphmm.Whereabouts),
 )
 """Made by the library; what they are made of has been checked."""
 

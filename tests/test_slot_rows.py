@@ -24,7 +24,7 @@ from dphmm import (
     States,
     Store,
 )
-from dphmm.cli.learn import _tracks
+from dphmm.cli.common import read_tracks
 from dphmm.report.private import read_truth
 from dphmm.scenario import read_trips
 from dphmm.scenario.releasing import ask_rows, hold_open
@@ -163,7 +163,7 @@ def test_truth_and_learning_take_the_row_that_was_answered(tmp_path: Path) -> No
         assert {who: at for (who, _), at in read_truth(trips, CITY).states.items()} == {
             "ann": 1, "bob": 2,
         }  # fmt: skip
-        tracks = _tracks(str(trips), PLACES, clock, {})
+        tracks = read_tracks(str(trips), PLACES, clock, {})
         assert sorted(visited for _, visited in tracks) == [[1, 2, 0], [2]]
 
 

@@ -243,6 +243,7 @@ def begin_stream(
         law=scenario.terms.law,
         estimate=settings.estimate,
     )
+    stream._clock, stream._plane = scenario.terms.clock, scenario.terms.plane
     stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
 

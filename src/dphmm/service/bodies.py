@@ -162,6 +162,9 @@ class Statement(PathCosts):
     releases: int
     spent: str
     before: str = Field(description="What was spent before, which no other number counts.")
+    besides: str = Field(
+        description="What was spent on other questions about the person; no other number counts it."
+    )
     text: str
     linked: str | None
     worst_pair: str | None
