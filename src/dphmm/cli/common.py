@@ -19,7 +19,7 @@ from dphmm.scenario import Scenario
 from dphmm.tables.clock import Clock
 from dphmm.tables.keys import read_key
 from dphmm.tables.states import States
-from dphmm.tables.trips import read_trips, tracks_of
+from dphmm.tables.trips import TOGETHER, read_trips, tracks_of
 
 __all__ = [
     "check_apart",
@@ -43,8 +43,6 @@ __all__ = [
 Item = TypeVar("Item")
 OFTEN = 30.0
 """Seconds between two lines about progress where nobody watches a bar."""
-TOGETHER = 10_000
-"""Rows whose coordinates are looked up together."""
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 json_option: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

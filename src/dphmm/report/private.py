@@ -13,7 +13,7 @@ from dphmm.errors import DataError
 from dphmm.report.facts import TrackFacts
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.columns import match_columns
-from dphmm.tables.trips import read_records, read_trips
+from dphmm.tables.trips import TOGETHER, read_records, read_trips
 
 __all__ = ["PrivateErrors", "Truth", "distances", "private_errors", "read_truth"]
 
@@ -80,7 +80,7 @@ def read_truth(path: str | Path, scenario: Scenario) -> Truth:
     """The true trips of a file, as `dphmm release` was given them."""
     states: dict[tuple[str, int], int] = {}
     lines: dict[int, tuple[str, int]] = {}
-    rows = read_trips(path, scenario.states, scenario.settings.clock, together=10_000)
+    rows = read_trips(path, scenario.states, scenario.settings.clock, together=TOGETHER)
     for row in sorted(rows, key=lambda row: row.order):
         moment = row.person, row.slot
         if moment not in states:  # the earliest row of a step is the one that was answered

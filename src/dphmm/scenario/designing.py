@@ -15,7 +15,7 @@ from math import ceil, inf, sqrt
 import numpy as np
 
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, exact, whole
+from dphmm.geometry.exact import Exact, as_text, exact, whole
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection
 from dphmm.scenario.checking import possible_steps
@@ -143,7 +143,7 @@ def wanted_error(error: Exact) -> float:
     """The largest error that somebody wants, which must be above zero."""
     wanted = exact(error, "error")
     if wanted <= 0:
-        raise ArgumentError(f"error must be positive, got {error!r}")
+        raise ArgumentError(f"error must be positive, got {as_text(wanted)}")
     return float(wanted)
 
 

@@ -25,7 +25,7 @@ from dphmm.release.stream import Stream
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.counting import runs_of
 from dphmm.scenario.scenario import Scenario
-from dphmm.tables.trips import read_trips, tracks_of
+from dphmm.tables.trips import TOGETHER, read_trips, tracks_of
 from dphmm.tables.units import measure
 
 __all__ = [
@@ -59,9 +59,6 @@ TOLERATED = 1.05
 FEWEST = 5
 FEWEST_MOVES = 100
 """Fewer people, or moves, tell nothing."""
-
-TOGETHER = 10_000
-"""Rows whose coordinates are looked up together."""
 
 
 @dataclass(frozen=True)

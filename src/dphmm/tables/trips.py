@@ -21,9 +21,20 @@ from dphmm.tables.columns import match_columns
 from dphmm.tables.frames import as_polars, is_table, not_trips
 from dphmm.tables.states import States
 
-__all__ = ["Row", "find_columns", "open_lines", "read_records", "read_trips", "tracks_of"]
+__all__ = [
+    "TOGETHER",
+    "Row",
+    "find_columns",
+    "open_lines",
+    "read_records",
+    "read_trips",
+    "tracks_of",
+]
 
 Record: TypeAlias = tuple[int, Mapping[str, Any]]
+
+TOGETHER = 10_000
+"""Rows of a file whose coordinates are looked up together."""
 
 NOT_WHOLE = "person must be a text or a whole number, got a number with a point"
 """7 and 7.0 would be two people."""
