@@ -350,7 +350,7 @@ class Scenario:
     ) -> Any:
         """The answers to all rows of a file or table, as a table of the same kind.
 
-        Nothing is drawn unless every row can be answered.
+        Nothing is drawn unless all rows can be answered, which no schedule with `error` lets tell.
 
         Args:
             trips: A file (CSV, JSON lines, Parquet) or a Polars, pandas or Arrow table.
