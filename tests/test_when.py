@@ -653,7 +653,7 @@ def test_a_scenario_file_says_when(tmp_path: Path) -> None:
         ('hours = "08:00"', "city.toml:3: when.hours must be a list"),
         ('hours = ["8 am"]', "city.toml:3: when.hours must be times such as '08:00'"),
         ("error = 0", "city.toml:3: when.error must be positive, got 0"),
-        ('gaps = "fill"', "city.toml:3: when.gaps must be 'skip' or 'answer', got 'fill'"),
+        ('gaps = "fill"', "city.toml:3: when.gaps must be skip or answer, got 'fill'"),
     ],
 )
 def test_a_mistake_in_the_file_is_located(tmp_path: Path, lines: str, message: str) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import inf
 
 from dphmm.books.database import Database, Row, Transaction
@@ -74,13 +75,25 @@ def find_person(
         return None
     number, budget, carried, spent, entries, version = row
     limit = None if budget is None else Limit.read(budget)
-    return Person(number, limit, Fraction(carried), Fraction(spent), entries, version)
+    return Person(number, limit, _fraction(carried), _fraction(spent), entries, version)
+
+
+@lru_cache(maxsize=1024)
+def _fraction(text: str) -> Fraction:
+    """A price of a row; a person is read twice for every answer, and reading one is slow."""
+    return Fraction(text)
 
 
 def find_key_in_use(transaction: Transaction) -> KeyInUse | None:
     """The key that the store's noise comes from; None before the first answer."""
     row = transaction.row("SELECT value FROM facts WHERE name = 'key'")
-    return None if row is None else KeyInUse(**json.loads(row[0]))
+    return None if row is None else _key(row[0])
+
+
+@lru_cache(maxsize=16)
+def _key(text: str) -> KeyInUse:
+    """The key of a row that every commit reads again."""
+    return KeyInUse(**json.loads(text))
 
 
 def find_standing(

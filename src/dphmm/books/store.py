@@ -96,6 +96,7 @@ class Store:
             create: Whether it may be made.
         """
         expect(b"" if secret is None else secret, bytes, "secret")
+        expect(create, bool, "create")
         database = connect(url)
         if isinstance(database, Sqlite) and not create and not Path(database.name).exists():
             raise StoreError(f"the store {database.name} does not exist; a release makes it")

@@ -283,7 +283,7 @@ def privacy_statement(
         raise ArgumentError("prior and posterior must be given together, got one of them")
     steps = [sum((c.epsilon for c in answers), Fraction(0)) for answers in history.charges]
     worst = max(worst_losses(history))
-    costs = PathCosts.of(history, width)
+    costs, left_out = PathCosts.of(history, width), exact(delta, "delta")
     own = None if history.own is history else history.own
     realised = None
     if prior is not None and posterior is not None:
@@ -299,9 +299,9 @@ def privacy_statement(
         sequence=costs.sequence,
         paper_sequence=paper_sequence_epsilon(history),
         realised=realised,
-        adaptive=bool(delta) or worst == inf if adaptive is None else adaptive,
+        adaptive=bool(left_out) or worst == inf if adaptive is None else adaptive,
         stated_zeros=history.stated_zeros,
-        delta=exact(delta, "delta"),
+        delta=left_out,
         own=None if own is None else PathCosts.of(own, width),
         before=exact(before, "before"),
         besides=None if besides is None else exact(besides, "besides"),

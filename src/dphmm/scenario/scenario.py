@@ -116,11 +116,11 @@ class Scenario:
         source: str = GIVEN,
     ) -> None:
         if isinstance(states, Query):
-            step = states.step if step is None else step
-            states = states.values
+            step, states = states.step if step is None else step, states.values
         if not isinstance(states, States):
             states = States.at(states)
-            columns = columns or tuple(states.numbers)
+            if isinstance(columns, Sequence) and not columns:
+                columns = tuple(states.numbers)
         graph, rules = read_policy(policy)
         if isinstance(start, int):
             start = states.labels[state_number(start, len(states), "start")]

@@ -81,7 +81,7 @@ class States:
         """
         try:
             places = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             places = np.empty(0)
         places = places[:, None] if places.ndim == 1 else places
         if places.ndim != 2 or 0 in places.shape or places.shape[1] > len(_AXES):
@@ -319,7 +319,9 @@ def _as_rows(values: ArrayLike, argument: str, size: int = 0) -> FloatArray:
     """Rows of so many numbers; no message shows them, since somebody may be there."""
     try:
         rows = np.asarray(values, dtype=np.float64)
-        return rows.reshape(-1, size) if size else np.atleast_2d(rows)
+        if rows.ndim <= 2:
+            return rows.reshape(-1, size) if size else np.atleast_2d(rows)
     except (TypeError, ValueError, OverflowError):
-        what = "two coordinates" if size == 2 else "numbers"
-        raise ArgumentError(f"{argument} must be rows of {what}") from None
+        pass
+    what = "two coordinates" if size == 2 else "numbers"
+    raise ArgumentError(f"{argument} must be rows of {what}")
