@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
 
 __all__ = ["length", "measure"]
@@ -21,6 +21,7 @@ def length(given: Exact, unit: str, argument: str, *, plain: str | None = None) 
     >>> length("0.25 km", "m", "error"), length("500m", "km", "cell"), length(3, "", "error")
     (Fraction(250, 1), Fraction(1, 2), Fraction(3, 1))
     """
+    expect(unit, str, "unit")
     written = _WRITTEN.fullmatch(given) if isinstance(given, str) else None
     number, theirs = (given, plain or unit) if written is None else written.groups()
     value = exact(number, argument)
