@@ -727,7 +727,10 @@ def test_a_report_has_estimates_where_nothing_was_said(tmp_path: Path) -> None:
     facts = json.loads(result.stdout)
     assert (facts["releases"], facts["people"]) == (4, 1)
     assert facts["private_errors"]["smoothed"] > 0
-    assert "nan" not in page.read_text()
+    text = page.read_text()
+    assert "nan" not in text
+    assert "4 answers in the steps from 1 to 12." in text
+    assert "<th>releases</th>" not in text, "places are given away at steps, not by as many answers"
 
 
 def test_a_file_without_any_answer_has_no_report(tmp_path: Path) -> None:
