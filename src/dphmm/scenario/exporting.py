@@ -49,6 +49,8 @@ def release_features(
     latitude, longitude = (f"{'estimate_' * estimates}{name}" for name in scenario.columns)
     columns = ("person", "time", "epsilon", latitude, longitude)
     for line, record in released_rows(path, scenario, columns, watch):
+        if not estimates and all(record[one] in ("", None) for one in (latitude, longitude)):
+            continue  # nothing was said at this step
         try:
             place = [float(record[longitude]), float(record[latitude])]
         except (TypeError, ValueError):
