@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dphmm import Clock, MarkovModel
 from dphmm.scenario import Scenario, read_model
+from dphmm.scenario.models import write_model
 from tests.scenarios import is_one_line, run
 
 AROUND = ("--around", "37.77,-122.42", "--kilometres", "4")
@@ -360,3 +362,16 @@ def test_an_export_that_cannot_be_is_one_line(
     assert is_one_line(result.stderr)
     assert message in result.stderr
     assert not Path("out.geojson").exists()
+
+
+def test_links_across_the_antimeridian_do_not_go_around_the_earth(tmp_path: Path) -> None:
+    town = tmp_path / "sea"
+    ok("grid", "--around", "-17.5,179.99", "--kilometres", "4", "--cell", "1 km", "-o", town)
+    write_model(
+        town / "model.npz", MarkovModel(np.full((16, 16), 1 / 16)), "test", Clock("5 min").law
+    )
+    ok("export", "policy", town / "scenario.toml", "-o", town / "policy.geojson")
+    lines = json.loads((town / "policy.geojson").read_text())["features"]
+    ends = [line["geometry"]["coordinates"] for line in lines]
+    assert any(a[0] < 180 < b[0] for a, b in ends)
+    assert all(abs(a[0] - b[0]) < 1 for a, b in ends)

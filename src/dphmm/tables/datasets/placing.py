@@ -89,6 +89,11 @@ def place_trips(
     labels = polars.Series(town.states.labels, dtype=polars.String).gather(states)
     steps = resample(table.with_columns(labels.alias("state")), clock.step)
     moves, lost = _moves(steps, clock)
+    if gaps == "refuse" and not moves + lost and len(steps) > 1:
+        raise DataError(
+            f"tracks must have several steps of somebody, got {len(steps)} people with one each; "
+            f"say which column tells people apart, or allow gaps (gaps allow)"
+        )
     if gaps == "refuse" and lost > moves:
         raise DataError(
             f"tracks must have steps that follow each other, got {lost} of {lost + moves} after a "
