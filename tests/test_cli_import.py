@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from dphmm import Clock, MarkovModel
-from dphmm.scenario import Scenario, read_model
+from dphmm.scenario import Scenario, Settings, read_model
 from dphmm.scenario.models import write_model
 from tests.scenarios import is_one_line, run
 
@@ -362,6 +362,20 @@ def test_an_export_that_cannot_be_is_one_line(
     assert is_one_line(result.stderr)
     assert message in result.stderr
     assert not Path("out.geojson").exists()
+
+
+def test_a_policy_of_nobody_or_everybody_is_said_and_small_places_have_a_fine_lattice(
+    tmp_path: Path,
+) -> None:
+    around = ("--around", "52.52,13.4", "--kilometres")
+    usual = ok("grid", *around, 10, "-o", tmp_path / "usual")
+    assert "note: " not in usual
+    far = ok("grid", *around, 50, "--cell", "5 km", "-o", tmp_path / "far")
+    assert "note: the states lie 5,000 m apart, so no two are linked; --radius says" in far
+    near = ok("grid", *around, "0.12", "--cell", "12m", "-o", tmp_path / "near")
+    assert "note: the states lie within 153 m, so all look alike; --radius says" in near
+    steps = [Settings.read(tmp_path / n / "scenario.toml").step for n in ("usual", "far", "near")]
+    assert steps == [10, 10, 1]
 
 
 def test_links_across_the_antimeridian_do_not_go_around_the_earth(tmp_path: Path) -> None:
