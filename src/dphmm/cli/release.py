@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from dphmm.books import Journal, Store
+from dphmm.books import Journal
 from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import (
     check_apart,
@@ -32,6 +32,7 @@ from dphmm.cli.common import (
     say,
     spark_session,
 )
+from dphmm.cli.stores import Opening, store_options
 from dphmm.errors import DataError
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
@@ -78,6 +79,7 @@ TOGETHER = 4096
 @column_option
 @engine_option
 @json_option
+@store_options
 def command(
     scenario_file: str,
     trips: str,
@@ -95,6 +97,7 @@ def command(
     engine: str,
     master: str | None,
     as_json: bool,
+    opening: Opening,
 ) -> int:
     r"""Answer every row of TRIPS (CSV, JSON lines or Parquet; - is standard input).
 
@@ -166,7 +169,7 @@ def command(
     with ExitStack() as stack:
         book: Book
         if store is not None:
-            book = stack.enter_context(closing(Store.open(store)))
+            book = stack.enter_context(closing(opening.store(store, create=True)))
         else:
             book = stack.enter_context(Journal(ledger_file, scenario.settings.clock.time_of))
         late = None if lag is None else LateRows(scenario, book, client, lag)
