@@ -93,7 +93,20 @@ UPDATE adoptions SET content = (
 # A limit with windows has to know when the erased prices were paid.
 CLOCKS = "ALTER TABLE tombstones ADD COLUMN clocks TEXT NOT NULL DEFAULT '{}'"
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS)
+# Keys that close by themselves, and who did what.
+ACTS = """
+ALTER TABLE keys ADD COLUMN expires TEXT;
+CREATE TABLE acts (
+    number SERIAL_KEY,
+    time TEXT NOT NULL,
+    who TEXT NOT NULL,
+    client TEXT NOT NULL,
+    act TEXT NOT NULL,
+    chain TEXT NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, ACTS)
 VERSION = len(MIGRATIONS)
 
 TYPES = {
