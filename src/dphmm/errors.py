@@ -220,6 +220,9 @@ def check_name(name: str, argument: str) -> str:
             f"{argument} must be 1 to {LONGEST_NAME} printable characters, none of them a blank "
             f"at either end"
         )
+    if "\N{REPLACEMENT CHARACTER}" in name:
+        # Two names that were read wrongly would be one person.
+        raise ArgumentError(f"{argument} must be UTF-8, got letters that were lost on the way")
     if not is_normalized("NFC", name):
         raise ArgumentError(
             f"{argument} must be in Unicode's form NFC, got letters that are written in parts"

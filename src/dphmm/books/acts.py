@@ -43,21 +43,21 @@ class Act:
 
 def write_act(transaction: Transaction, who: str, client: str, act: str) -> None:
     """Write down what is being done, in the transaction that does it."""
-    row = transaction.row(
-        "SELECT chain FROM acts ORDER BY number DESC LIMIT 1" + transaction.for_update
-    )
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    said = (time, who, client, act)
+    # One at a time, also where several servers write: who comes next must see this one.
+    transaction.rows("SELECT 1 FROM facts WHERE name = 'version'" + transaction.for_update)
+    row = transaction.row("SELECT number, chain FROM acts ORDER BY number DESC LIMIT 1")
+    number, before = row or (0, "")
+    said = (datetime.now(UTC).isoformat(timespec="seconds"), who, client, act)
     transaction.rows(
-        "INSERT INTO acts (time, who, client, act, chain) VALUES (?, ?, ?, ?, ?)",
-        (*said, _chain("" if row is None else row[0], said)),
+        f"INSERT INTO acts ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",
+        (number + 1, *said, _chain(before, said)),
     )
 
 
 def record_act(store: Store, who: str, client: str, act: str) -> None:
     """Write down what will be done next, by a transaction of its own."""
-    with store.database.transaction() as transaction:
-        write_act(transaction, who, client, act)
+    with store.writing() as seals:
+        write_act(seals.transaction, who, client, act)
 
 
 def list_acts(

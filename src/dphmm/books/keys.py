@@ -94,9 +94,9 @@ def create_key(
     elif not client:
         raise ArgumentError("client must be named, got an empty name")
     check_client(client)
-    with store.database.transaction() as transaction:
-        key = _insert(transaction, client, chosen, expires)
-        write_act(transaction, who, client, "key create")
+    with store.writing() as seals:
+        key = _insert(seals.transaction, client, chosen, expires)
+        write_act(seals.transaction, who, client, "key create")
         keep(key)
     return key
 
@@ -143,9 +143,9 @@ def list_keys(store: Store, client: str | None = None) -> list[Key]:
 def revoke_key(store: Store, start: str, *, client: str | None = None, who: str = "") -> Key:
     """Close the one key whose digest starts like this."""
     found = _named(store, start, client)
-    with store.database.transaction() as transaction:
-        transaction.rows("UPDATE keys SET revoked = 1 WHERE digest = ?", (found.digest,))
-        write_act(transaction, who, found.client, "key revoke")
+    with store.writing() as seals:
+        seals.transaction.rows("UPDATE keys SET revoked = 1 WHERE digest = ?", (found.digest,))
+        write_act(seals.transaction, who, found.client, "key revoke")
     return found
 
 
@@ -154,9 +154,9 @@ def expire_key(
 ) -> Key:
     """Let the one key whose digest starts like this close at a time; never later than it would."""
     found = _named(store, start, client)
-    with store.database.transaction() as transaction:
-        _expire(transaction, found, when)
-        write_act(transaction, who, found.client, "key expire")
+    with store.writing() as seals:
+        _expire(seals.transaction, found, when)
+        write_act(seals.transaction, who, found.client, "key expire")
     return found
 
 
@@ -173,10 +173,10 @@ def replace_key(
     found = _named(store, start, client)
     if found.is_over:
         raise ArgumentError("digest must name a key that is open, got a closed one")
-    with store.database.transaction() as transaction:
-        key = _insert(transaction, found.client, found.scopes, expires)
-        _expire(transaction, found, datetime.now(UTC) + overlap)
-        write_act(transaction, who, found.client, "key rotate")
+    with store.writing() as seals:
+        key = _insert(seals.transaction, found.client, found.scopes, expires)
+        _expire(seals.transaction, found, datetime.now(UTC) + overlap)
+        write_act(seals.transaction, who, found.client, "key rotate")
     return key
 
 

@@ -7,7 +7,16 @@ for a true state, and none that could be compared with one.
 
 from __future__ import annotations
 
-__all__ = ["MIGRATIONS", "OLDEST", "TYPES", "VERSION"]
+__all__ = ["MIGRATIONS", "OLDEST", "ROOTS", "TABLES", "TYPES", "VERSION"]
+
+TABLES = (
+    *("facts", "roots", "scenarios", "people", "standings", "answers", "adoptions"),
+    *("tombstones", "keys", "acts"),
+)
+"""Every table, after those that it refers to."""
+
+ROOTS = 16
+"""How many commits may end at once: each takes a root of its own."""
 
 FIRST = """
 CREATE TABLE facts (
@@ -93,11 +102,27 @@ UPDATE adoptions SET content = (
 # A limit with windows has to know when the erased prices were paid.
 CLOCKS = "ALTER TABLE tombstones ADD COLUMN clocks TEXT NOT NULL DEFAULT '{}'"
 
+# Chains and roots; `opening` fills them. A server of an older dphmm that is still running writes
+# no chains, so it must not go on: it asks for a column that has another name now.
+SEALED = """
+ALTER TABLE people RENAME COLUMN version TO commits;
+ALTER TABLE people ADD COLUMN salt BYTES;
+ALTER TABLE people ADD COLUMN head BYTES;
+ALTER TABLE people ADD COLUMN marks TEXT NOT NULL DEFAULT '';
+ALTER TABLE tombstones ADD COLUMN head BYTES;
+ALTER TABLE tombstones ADD COLUMN closed WHOLE NOT NULL DEFAULT 0;
+CREATE TABLE roots (
+    number WHOLE PRIMARY KEY,
+    count WHOLE NOT NULL,
+    sum BYTES NOT NULL
+);
+"""
+
 # Keys that close by themselves, and who did what.
 ACTS = """
 ALTER TABLE keys ADD COLUMN expires TEXT;
 CREATE TABLE acts (
-    number SERIAL_KEY,
+    number WHOLE PRIMARY KEY,
     time TEXT NOT NULL,
     who TEXT NOT NULL,
     client TEXT NOT NULL,
@@ -106,7 +131,7 @@ CREATE TABLE acts (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, ACTS)
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, SEALED, ACTS)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

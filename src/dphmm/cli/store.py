@@ -12,7 +12,6 @@ from dphmm.books import (
     OPERATE,
     SCOPES,
     Key,
-    Store,
     create_key,
     expire_key,
     export,
@@ -23,6 +22,8 @@ from dphmm.books import (
     revoke_key,
 )
 from dphmm.cli.common import check_apart, json_option, print_json, progress
+from dphmm.cli.keeping import COMMANDS
+from dphmm.cli.stores import Opening, store_options
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.tables.files import whole_file
@@ -34,9 +35,10 @@ client_option = click.option("--client", default="", help="Whose person it is, i
 
 @click.group("store")
 def command() -> None:
-    r"""Look into a store, check it, export or erase people, make keys.
+    r"""Look into a store, check it, copy it, export or erase people, make keys.
 
-    STORE is a file, sqlite:///path or postgresql://...
+    STORE is a file, sqlite:///path or postgresql://..., or env:NAME or file:PATH, where that is
+    written: an address with a password is no argument.
 
     \b
     Example:
@@ -46,22 +48,22 @@ def command() -> None:
     """
 
 
-def opened(url: str) -> closing[Store]:
-    """The store, which must be there, for a `with`."""
-    return closing(Store.open(url, create=False))
+for operating in COMMANDS:
+    command.add_command(operating)
 
 
 @command.command("inspect")
 @click.argument("store")
 @json_option
-def inspect_command(store: str, as_json: bool) -> int:
+@store_options
+def inspect_command(store: str, as_json: bool, opening: Opening) -> int:
     r"""Count what is in a store.
 
     \b
     Example:
       dphmm store inspect streams.db
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         facts = inspect(held)
     if as_json:
         print_json(facts)
@@ -74,14 +76,15 @@ def inspect_command(store: str, as_json: bool) -> int:
 @command.command("verify")
 @click.argument("store")
 @json_option
-def verify_command(store: str, as_json: bool) -> int:
+@store_options
+def verify_command(store: str, as_json: bool, opening: Opening) -> int:
     r"""Check that every ledger adds up, without gaps and duplicates; exit code 1 if not.
 
     \b
     Example:
       dphmm store verify streams.db
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         found, facts = find_problems(held), inspect(held)
     if as_json:
         print_json({"sound": not found, "problems": found, **facts})
@@ -97,7 +100,10 @@ def verify_command(store: str, as_json: bool) -> int:
 @click.option("--person", help="Only this person; everybody without it.")
 @client_option
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
-def export_command(store: str, person: str | None, client: str, output: str | None) -> int:
+@store_options
+def export_command(
+    store: str, person: str | None, client: str, output: str | None, opening: Opening
+) -> int:
     r"""Write what is kept about a person, or about everybody, as lines of JSON.
 
     \b
@@ -106,13 +112,13 @@ def export_command(store: str, person: str | None, client: str, output: str | No
     """
     check_apart(output, [store])
     with ExitStack() as stack:
-        held = stack.enter_context(opened(store))
+        held = stack.enter_context(closing(opening.store(store)))
         lines = progress(export(held, person, client=client), what="exporting")
         if output is None or output == "-":
             for line in lines:
                 sys.stdout.write(line + "\n")
         else:
-            file = stack.enter_context(whole_file(output))
+            file = stack.enter_context(whole_file(output, private=True))
             for line in lines:
                 file.write(line.encode() + b"\n")
     return 0
@@ -124,7 +130,10 @@ def export_command(store: str, person: str | None, client: str, output: str | No
 @client_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def erase_command(store: str, person: str, client: str, yes: bool, as_json: bool) -> int:
+@store_options
+def erase_command(
+    store: str, person: str, client: str, yes: bool, as_json: bool, opening: Opening
+) -> int:
     r"""Erase a person: releases and belief go, the price and the last time stay.
 
     What stays is under a keyed hash of the name. Whoever comes back under that name goes on
@@ -134,7 +143,7 @@ def erase_command(store: str, person: str, client: str, yes: bool, as_json: bool
     Example:
       dphmm store erase streams.db ann --yes
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         if not yes:
             click.confirm(f"Erase {person!r} from {held.database.name}?", abort=True, err=True)
         buried = held.erase(person, client=client)
@@ -166,7 +175,10 @@ def key_command() -> None:
     help=f"Default: all of them but {OPERATE}, which is for a key without a client.",
 )
 @click.option("--days", type=click.IntRange(1, 3650), help="Until it closes by itself.")
-def create_command(store: str, client: str, scopes: tuple[str, ...], days: int | None) -> int:
+@store_options
+def create_command(
+    store: str, client: str, scopes: tuple[str, ...], days: int | None, opening: Opening
+) -> int:
     r"""Make a key and print it, the only time that it can be read.
 
     \b
@@ -175,7 +187,7 @@ def create_command(store: str, client: str, scopes: tuple[str, ...], days: int |
       dphmm store key create streams.db --scope operate
     """
     expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    with closing(Store.open(store)) as held:
+    with closing(opening.store(store, create=True)) as held:
         click.echo(create_key(held, client, scopes or SCOPES, expires=expires))
     return 0
 
@@ -183,14 +195,15 @@ def create_command(store: str, client: str, scopes: tuple[str, ...], days: int |
 @key_command.command("list")
 @click.argument("store")
 @json_option
-def list_command(store: str, as_json: bool) -> int:
+@store_options
+def list_command(store: str, as_json: bool, opening: Opening) -> int:
     r"""List the keys: the start of their SHA-256, whose they are, what they open.
 
     \b
     Example:
       dphmm store key list streams.db
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         keys = list_keys(held)
     rows = [
         {
@@ -220,7 +233,8 @@ def _state(key: Key) -> str:
 @key_command.command("revoke")
 @click.argument("store")
 @click.argument("digest")
-def revoke_command(store: str, digest: str) -> int:
+@store_options
+def revoke_command(store: str, digest: str, opening: Opening) -> int:
     r"""Close a key for good; servers notice within seconds.
 
     \b
@@ -229,7 +243,7 @@ def revoke_command(store: str, digest: str) -> int:
     """
     if not digest:
         raise ArgumentError("digest must be the first letters of a key's SHA-256, got none")
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         key = revoke_key(held, digest)
     click.echo(f"revoked a key of {key.client}")
     return 0
@@ -239,14 +253,15 @@ def revoke_command(store: str, digest: str) -> int:
 @click.argument("store")
 @click.argument("digest")
 @click.option("--hours", default=24, show_default=True, help="Until the old one closes.")
-def exchange_command(store: str, digest: str, hours: int) -> int:
+@store_options
+def exchange_command(store: str, digest: str, hours: int, opening: Opening) -> int:
     r"""Make a key with another's client and scopes and print it; the old one closes later.
 
     \b
     Example:
       dphmm store key rotate streams.db 3fa9c1
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         click.echo(replace_key(held, digest, timedelta(hours=hours)))
     return 0
 
@@ -255,14 +270,15 @@ def exchange_command(store: str, digest: str, hours: int) -> int:
 @click.argument("store")
 @click.argument("digest")
 @click.option("--hours", default=24, show_default=True, help="From now on.")
-def expire_command(store: str, digest: str, hours: int) -> int:
+@store_options
+def expire_command(store: str, digest: str, hours: int, opening: Opening) -> int:
     r"""Let a key close after some hours, never later than it would.
 
     \b
     Example:
       dphmm store key expire streams.db 3fa9c1 --hours 1
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         key = expire_key(held, digest, datetime.now(UTC) + timedelta(hours=hours))
     click.echo(f"a key of {key.client} closes in {hours} hours")
     return 0

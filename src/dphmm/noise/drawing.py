@@ -167,6 +167,9 @@ class Sampler(ABC):
         if compiled is None:
             return noise, done
         kernel, arguments = compiled
+        # A stream's words may be written to and a batch's may not: one kind, compiled once.
+        words = words.view()
+        words.flags.writeable = False
 
         def part(rows: slice) -> None:
             done[rows] = kernel(words[rows], *arguments, noise[rows])
