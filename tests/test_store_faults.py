@@ -106,7 +106,12 @@ def test_an_older_store_goes_on_from_where_its_lines_stand(tmp_path):
     second.stream("ann", book=store).release(3)
     with store.database.transaction() as transaction:
         transaction.rows("ALTER TABLE adoptions DROP COLUMN content")
-        transaction.rows("ALTER TABLE tombstones DROP COLUMN clocks")
+        for column in ("clocks", "head", "closed"):
+            transaction.rows(f"ALTER TABLE tombstones DROP COLUMN {column}")
+        for column in ("salt", "head", "marks"):
+            transaction.rows(f"ALTER TABLE people DROP COLUMN {column}")
+        transaction.rows("ALTER TABLE people RENAME COLUMN commits TO version")
+        transaction.rows("DROP TABLE roots")
         transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
     store.close()
     store = Store.open(tmp_path / "old.db")
@@ -221,7 +226,7 @@ def test_an_error_never_shows_the_password_of_the_address():
 
 
 def test_the_memory_of_standings_is_bounded(store_url, monkeypatch):
-    monkeypatch.setattr("dphmm.books.store.REMEMBERED_STATES", 3 * world.QUERY.n_states)
+    monkeypatch.setattr("dphmm.books.reading.REMEMBERED_STATES", 3 * world.QUERY.n_states)
     store = Store.open(store_url)
     for time in (1, 2):
         for person in range(8):

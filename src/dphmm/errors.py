@@ -52,6 +52,17 @@ LONGEST_NAME = 200
 class DphmmError(Exception):
     """Everything this library raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by calling the class again: some of these have arguments of their own.
+        return _revive, (type(self), self.args, vars(self))
+
+
+def _revive(kind: type[DphmmError], arguments: tuple[Any, ...], facts: dict[str, Any]) -> Any:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(facts)
+    return error
+
 
 class ArgumentError(DphmmError, ValueError):
     """An argument that must be something else: `<argument> must <requirement>, got <value>`."""
@@ -209,6 +220,9 @@ def check_name(name: str, argument: str) -> str:
             f"{argument} must be 1 to {LONGEST_NAME} printable characters, none of them a blank "
             f"at either end"
         )
+    if "\N{REPLACEMENT CHARACTER}" in name:
+        # Two names that were read wrongly would be one person.
+        raise ArgumentError(f"{argument} must be UTF-8, got letters that were lost on the way")
     if not is_normalized("NFC", name):
         raise ArgumentError(
             f"{argument} must be in Unicode's form NFC, got letters that are written in parts"

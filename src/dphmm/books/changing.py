@@ -24,16 +24,19 @@ from dphmm.release.terms import Terms
 __all__ = ["adopt_terms", "open_book", "rotate_key"]
 
 
-def open_book(place: str) -> Journal | Store:
+def open_book(
+    place: str, *, secret: bytes | None = None, anchor: str | None = None
+) -> Journal | Store:
     """The ledger file or the store at a place, which must be there."""
     path = Path(place)
-    if "://" in place:
-        return Store.open(place, create=False)
-    if not path.is_file():
-        raise DataError(f"{place}: ledger must be a file or a store, got none of that name")
-    with path.open("rb") as file:
-        is_database = file.read(16).startswith(b"SQLite format 3")
-    return Store.open(place, create=False) if is_database else Journal(path)
+    if "://" not in place:
+        if not path.is_file():
+            raise DataError(f"{place}: ledger must be a file or a store, got none of that name")
+        with path.open("rb") as file:
+            is_database = file.read(16).startswith(b"SQLite format 3")
+        if not is_database:
+            return Journal(path)
+    return Store.open(place, create=False, secret=secret, anchor=anchor)
 
 
 def adopt_terms(

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
 from dphmm.books.database import Row, Transaction
 from dphmm.books.opening import version_of
+from dphmm.books.rows import (
+    CELLS,
+    PERSON,
+    Person,
+    find_facts,
+    find_queries,
+    find_standing,
+    person_of,
+    write_marks,
+)
+from dphmm.books.sealing import MODULUS, extend, total
 from dphmm.books.store import Store
+from dphmm.books.tombstones import STONE, Tombstone, read_tombstone
 from dphmm.cost.budget import Budget
 from dphmm.cost.limit import Limit, begin_of, step_of
-from dphmm.errors import DataError, NotFoundError
+from dphmm.errors import DataError, NotFoundError, StoreError
 from dphmm.geometry.exact import as_text
 from dphmm.release.standing import Standing
 
 __all__ = ["export", "find_problems", "inspect"]
+
+QUERY, TIME, EPSILON = (CELLS.split(", ").index(name) + 1 for name in ("query", "time", "epsilon"))
+"""Where they stand behind an answer's number."""
 
 COUNTED = ("people", "standings", "answers", "tombstones", "scenarios", "keys")
 
@@ -26,57 +42,95 @@ def find_problems(store: Store) -> list[str]:
 
     Every person's prices sum to what is written as spent, answers are numbered without a gap,
     no limit is passed, every line with answers stands somewhere, at or after its last answer,
-    and its standing is readable and has spent what its answers cost.
+    and its standing is readable and has spent what its answers cost. Chains lead over all answers
+    to their heads, standings have their checksums, tombstones are within their budgets, all seals
+    together are the sum of the roots, and these are those of the anchor.
     """
     found: list[str] = []
+    try:
+        store.check()
+    except StoreError as fault:
+        found.append(f"anchor: {fault}")
     with store.database.transaction(write=False) as transaction:
-        people = transaction.rows(
-            "SELECT id, client, name, budget, carried, spent, entries FROM people ORDER BY id"
-        )
-        for number, client, name, budget, carried, spent, entries in people:
-            who = f"{client}/{name}"
-            limit = Limit() if budget is None else Limit.read(budget)
-            problems = _person_problems(transaction, number, client, limit)
-            found += [f"{who}: {what}" for what in problems]
-            said = transaction.rows(
-                "SELECT number, epsilon FROM answers WHERE person = ? ORDER BY number", (number,)
-            )
-            if [row[0] for row in said] != list(range(1, entries + 1)):
-                found.append(f"{who}: the answers' numbers must be 1 to {entries} without a gap")
-            total = sum((Fraction(row[1]) for row in said), start=Fraction(carried))
-            if total != Fraction(spent):
-                found.append(f"{who}: the answers cost {total}, written as spent is {spent}")
-            if limit.total is not None and total > limit.total:
-                found.append(f"{who}: spent is {total}, which is over the budget of {budget}")
-        known = {row[0] for row in people}
+        stones = {
+            hashed: read_tombstone(row)
+            for hashed, *row in transaction.rows(f"SELECT person, {STONE} FROM tombstones")
+        }
+        found += _tombstone_problems(stones)
+        sealed = sum(stone.seal(hashed) for hashed, stone in stones.items())
+        known = set()
+        rows = transaction.rows(f"SELECT client, name, {PERSON} FROM people ORDER BY id")
+        for client, name, *row in rows:
+            person = person_of(client, name, row)
+            known.add(person.number)
+            stone = stones.get(store.hash_name(person=name, client=client), Tombstone())
+            problems = _person_problems(transaction, person, stone)
+            found += [f"{client}/{name}: {what}" for what in problems]
+            sealed += person.seal()
         for table in ("standings", "answers"):
             owners = {row[0] for row in transaction.rows(f"SELECT DISTINCT person FROM {table}")}
             if owners - known:
                 found.append(f"{table}: {len(owners - known)} people are not in the store")
+        if sealed % MODULUS != total(transaction):
+            found.append(
+                "roots: the people and tombstones are not those of the last commit; something was "
+                "changed, removed or put back"
+            )
         if store.database.dialect == "sqlite":
             checked = transaction.rows("PRAGMA integrity_check")
             found += [f"file: {row[0]}" for row in checked if row[0] != "ok"]
+        if "erased" in find_facts(transaction):
+            found.append("log: somebody was erased whose name it still has; end all readers")
     return found
 
 
-def _person_problems(
-    transaction: Transaction, person: int, client: str, limit: Limit
+def _tombstone_problems(stones: Mapping[str, Tombstone]) -> Iterator[str]:
+    for hashed, stone in stones.items():
+        limit = stone.budget
+        if limit is not None and limit.total is not None and stone.spent > limit.total:
+            spent = as_text(stone.spent)
+            yield f"tombstone {hashed[:8]}: spent is {spent}, which is over the budget of {limit}"
+        if stone.spent and not stone.times:
+            yield f"tombstone {hashed[:8]}: its last slots are missing"
+
+
+def _person_problems(transaction: Transaction, person: Person, stone: Tombstone) -> Iterator[str]:
+    limit = person.limit or Limit()
+    said = transaction.rows(
+        f"SELECT number, {CELLS} FROM answers WHERE person = ? ORDER BY number", (person.number,)
+    )
+    if [row[0] for row in said] != list(range(1, person.entries + 1)):
+        yield f"the answers' numbers must be 1 to {person.entries} without a gap"
+    head, cost = stone.head, Fraction(0)
+    for row in said:
+        head = extend(head, person.salt, row)
+        cost += Fraction(row[EPSILON])
+    if head != person.head:
+        yield "the chain does not lead from the first answer to its head"
+    if person.carried != stone.spent:
+        yield f"{person.carried} is carried from before, the tombstone has {stone.spent}"
+    if cost + person.carried != person.spent:
+        yield f"the answers cost {cost + person.carried}, written as spent is {person.spent}"
+    if limit.total is not None and max(cost + person.carried, person.spent) > limit.total:
+        yield f"spent is {person.spent}, which is over the budget of {person.budget}"
+    yield from _standing_problems(transaction, person, said)
+    yield from _window_problems(transaction, person, said, limit)
+
+
+def _standing_problems(
+    transaction: Transaction, person: Person, said: Sequence[Row]
 ) -> Iterator[str]:
     latest: dict[str, int] = {}
-    prices: dict[str, list[tuple[int, Fraction]]] = {}
-    clocks: dict[str, str] = {}
-    total = Fraction(0)
-    for query, time, epsilon in transaction.rows(
-        "SELECT query, time, epsilon FROM answers WHERE person = ?", (person,)
-    ):
-        total += Fraction(epsilon)
-        prices.setdefault(query, []).append((time, Fraction(epsilon)))
-        latest[query] = max(time, latest.get(query, time))
+    for row in said:
+        latest[row[QUERY]] = max(row[TIME], latest.get(row[QUERY], row[TIME]))
     standings = transaction.rows(
-        "SELECT query, time, content FROM standings WHERE person = ?", (person,)
+        "SELECT query, time, content FROM standings WHERE person = ?", (person.number,)
     )
     if latest and not standings:
         yield "there are answers but no standing"
+    marks = {query: bytes(content) for query, _, content in standings}
+    if write_marks(marks) != person.marks:
+        yield "the standings are not those that were written last"
     spent = Fraction(0)
     for query, time, content in standings:
         try:
@@ -87,19 +141,33 @@ def _person_problems(
         if time != standing.time or standing.time < latest.get(query, standing.time):
             yield f"the standing of {query!r} is at {standing.time}, before its last answer"
         spent += standing.spent
-        clocks[query] = standing.clock
-        if standing.line.client != client or standing.line.query != query:
+        if (standing.line.client, standing.line.query) != (person.client, query):
             yield f"the standing of {query!r} is another line's"
-    if spent != total:
-        yield f"the standings have spent {spent}, the answers cost {total}"
+    cost = sum((Fraction(row[EPSILON]) for row in said), start=Fraction(0))
+    if spent != cost:
+        yield f"the standings have spent {spent}, the answers cost {cost}"
+
+
+def _window_problems(
+    transaction: Transaction, person: Person, said: Sequence[Row], limit: Limit
+) -> Iterator[str]:
+    if not limit.windows:
+        return
+    clocks: dict[str, str] = {}
+    for query in find_queries(transaction, person):
+        with suppress(StoreError):  # of one that cannot be read it is said already
+            standing = find_standing(transaction, person.number, query)
+            assert standing is not None
+            clocks[query] = standing.clock
     # Windows that are counted in steps are longer for slower clocks: faster ones pass them.
-    for clock in sorted(set(clocks.values())) if limit.windows else ():
+    for clock in sorted(set(clocks.values())):
         unit, size = step_of(clock)
         spans = [
-            (*begin_of(time, own, clock), price)
+            (*begin_of(row[TIME], own, clock), Fraction(row[EPSILON]))
             for query, own in clocks.items()
             if step_of(own)[0] == unit and step_of(own)[1] >= size
-            for time, price in prices.get(query, ())
+            for row in said
+            if row[QUERY] == query
         ]
         budget = Budget(limit.in_steps(clock, "budget"), spans=spans, size=size)
         for window in budget.windows:

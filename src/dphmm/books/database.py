@@ -6,12 +6,13 @@ import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
+from dphmm.books.watching import Watch
 from dphmm.errors import ArgumentError, StoreError, expect, require
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
@@ -21,12 +22,17 @@ Row: TypeAlias = Sequence[Any]
 BUSY_SECONDS = 10.0
 """How long to wait for another program before saying that the store is locked."""
 
+SILENT_SECONDS = 15.0
+"""How long a statement may take, and how long a server may say nothing."""
+
 
 class Transaction(ABC):
     """What may be done between begin and commit."""
 
     for_update = ""
     """What makes a SELECT lock its rows, where rows can be locked."""
+    for_update_skipping = ""
+    """The same, passing over rows that another transaction has locked."""
 
     @abstractmethod
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
@@ -89,8 +95,12 @@ class Database(ABC):
         self._local.connection = None
         connection.close()
 
-    def forget_erased(self) -> None:  # noqa: B027  PostgreSQL's vacuum does it in its own time
-        """Leave no copy of deleted rows, where the database can be told to."""
+    def forget_erased(self) -> bool:
+        """Leave no copy of deleted rows, where the database can be told to; False if it cannot yet.
+
+        PostgreSQL's vacuum does it in its own time.
+        """
+        return True
 
     def close(self) -> None:
         """Close every thread's connection; call when no transaction is running."""
@@ -139,9 +149,8 @@ class Sqlite(Database):
     def _connect(self) -> sqlite3.Connection:
         if not Path(self.name).absolute().parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
-        # Closed to others from its first moment; SQLite gives its log the same rights.
-        if self.name != ":memory:" and not Path(self.name).exists():
-            os.close(os.open(self.name, os.O_CREAT | os.O_RDWR, 0o600))
+        if self.name != ":memory:":
+            _close_to_others(self.name)
         connection = sqlite3.connect(
             self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
@@ -181,12 +190,16 @@ class Sqlite(Database):
                 raise self._explained(error) from error
             raise
 
-    def forget_erased(self) -> None:
-        """Move the log into the file and empty it, so that it holds no erased page."""
+    def forget_erased(self) -> bool:
+        """Move the log into the file and empty it, so that it holds no erased page.
+
+        Whoever reads meanwhile needs the log: they are waited for as long as for a lock.
+        """
         try:
-            self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            ((busy, _, _),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error as error:
             raise self._explained(error) from error
+        return not busy
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -203,17 +216,30 @@ class Sqlite(Database):
         return StoreError(f"the store {self.name} {reasons.get(code, f'failed: {error}')}")
 
 
+def _close_to_others(path: str) -> None:
+    """Make a file that only its owner can read, or close one that others could, with its log."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        with suppress(OSError):  # it is another user's, or not there
+            if os.stat(name).st_mode & 0o077:
+                os.chmod(name, 0o600)
+
+
 class _PostgresTransaction(Transaction):
     for_update = " FOR UPDATE"
+    for_update_skipping = " FOR UPDATE SKIP LOCKED"
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, hear: Callable[[], None]) -> None:
         self._connection = connection
+        self._hear = hear
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        self._hear()
         cursor = self._connection.execute(sql.replace("?", "%s"), values)
         return cursor.fetchall() if cursor.description else []
 
     def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        self._hear()
         with self._connection.cursor() as cursor:
             cursor.executemany(sql.replace("?", "%s"), rows)
 
@@ -225,29 +251,49 @@ class Postgres(Database):
 
     def __init__(self, url: str) -> None:
         self._psycopg = require("psycopg", "postgres")
-        # Shown in errors: without the user and password that a URL may hold.
-        super().__init__("postgresql://" + url.partition("://")[2].rpartition("@")[2])
-        self._url = url
+        try:
+            facts = self._psycopg.conninfo.conninfo_to_dict(url)
+        except self._psycopg.Error:
+            # Its own message would quote the address.
+            raise ArgumentError("url must be an address that PostgreSQL can read") from None
+        # For messages: without the user and password, wherever in the address they are.
+        port = f":{facts['port']}" if "port" in facts else ""
+        super().__init__(f"postgresql://{facts.get('host', '')}{port}/{facts.get('dbname', '')}")
+        self._facts: dict[str, Any] = {
+            "connect_timeout": int(BUSY_SECONDS),
+            "keepalives_idle": int(BUSY_SECONDS),
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": int(1000 * SILENT_SECONDS),
+            **facts,
+        }
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._watch = Watch(SILENT_SECONDS)
 
     def _connect(self) -> Any:
-        connection = self._psycopg.connect(
-            self._url, autocommit=True, connect_timeout=int(BUSY_SECONDS)
-        )
-        # A commit that may be forgotten at power loss would forget what was spent.
-        connection.execute("SET synchronous_commit = on")
-        connection.execute(f"SET lock_timeout = '{int(BUSY_SECONDS)}s'")
+        connection = self._psycopg.connect(**self._facts, autocommit=True)
+        with self._watch.over(connection.fileno()):
+            # A commit that may be forgotten at power loss would forget what was spent.
+            connection.execute(
+                f"SET synchronous_commit = on; SET lock_timeout = '{int(BUSY_SECONDS)}s'; "
+                f"SET statement_timeout = '{int(SILENT_SECONDS)}s'; "
+                f"SET idle_in_transaction_session_timeout = '{int(4 * SILENT_SECONDS)}s'"
+            )
         return connection
 
     @contextmanager
     def transaction(self, write: bool = True) -> Iterator[Transaction]:
-        """See `Database.transaction`."""
+        """See `Database.transaction`; given up when the server says nothing for a while."""
         connection = None
         try:
             connection = self._connection()
-            with connection.transaction():
+            with self._watch.over(connection.fileno()) as hear, connection.transaction():
                 if not write:
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield _PostgresTransaction(connection)
+                yield _PostgresTransaction(connection, hear)
+                hear()
         except self._psycopg.Error as error:
             if connection is not None:
                 self._drop(connection)
@@ -261,6 +307,8 @@ class Postgres(Database):
             reason = "cannot be written; check the rights of its user"
         elif isinstance(error, (errors.DiskFull, errors.OutOfMemory)):
             reason = "has no room left; free some, nothing was lost"
+        elif isinstance(error, errors.QueryCanceled):
+            reason = "takes too long; look at what else its server does"
         elif isinstance(error, self._psycopg.OperationalError):
             reason = "cannot be reached; start the server or check the address"
         else:

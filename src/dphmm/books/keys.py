@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -31,8 +31,16 @@ class Key:
     revoked: bool = False
 
 
-def create_key(store: Store, client: str, scopes: Iterable[str]) -> str:
-    """A new key for a client: the only time it can be read."""
+def create_key(
+    store: Store,
+    client: str,
+    scopes: Iterable[str],
+    keep: Callable[[str], object] = lambda key: None,
+) -> str:
+    """A new key for a client: the only time it can be read.
+
+    What cannot be kept is not made: `keep` has it before the store does.
+    """
     chosen = frozenset(scopes)
     if not chosen or chosen - set(SCOPES):
         raise ArgumentError(f"scopes must be some of {', '.join(SCOPES)}, got {sorted(chosen)}")
@@ -40,16 +48,13 @@ def create_key(store: Store, client: str, scopes: Iterable[str]) -> str:
         raise ArgumentError("client must be named, got an empty name")
     check_client(client)
     key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
-    with store.database.transaction() as transaction:
-        transaction.rows(
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    with store.writing() as seals:
+        seals.transaction.rows(
             "INSERT INTO keys (digest, client, scopes, created, revoked) VALUES (?, ?, ?, ?, 0)",
-            (
-                digest_of(key),
-                client,
-                " ".join(sorted(chosen)),
-                datetime.now(UTC).isoformat(timespec="seconds"),
-            ),
+            (digest_of(key), client, " ".join(sorted(chosen)), created),
         )
+        keep(key)
     return key
 
 
@@ -90,6 +95,6 @@ def revoke_key(store: Store, start: str) -> Key:
     found = [key for key in list_keys(store) if key.digest.startswith(start)]
     if len(found) != 1:
         raise NotFoundError(f"digest must fit one key, got one that fits {len(found)}")
-    with store.database.transaction() as transaction:
-        transaction.rows("UPDATE keys SET revoked = 1 WHERE digest = ?", (found[0].digest,))
+    with store.writing() as seals:
+        seals.transaction.rows("UPDATE keys SET revoked = 1 WHERE digest = ?", (found[0].digest,))
     return found[0]

@@ -6,13 +6,28 @@ import hashlib
 import secrets
 
 from dphmm.books.database import Database, Transaction
+from dphmm.books.rows import (
+    CELLS,
+    PERSON,
+    find_facts,
+    person_of,
+    replace_people,
+    set_fact,
+    write_marks,
+)
 from dphmm.books.schema import MIGRATIONS, OLDEST, VERSION, statements
+from dphmm.books.sealing import NO_HEAD, Seals, extend, make_roots
+from dphmm.books.tombstones import STONE, read_tombstone
 from dphmm.errors import StoreError
 
-__all__ = ["prepare", "version_of"]
+__all__ = ["SALT_BYTES", "make_tables", "prepare", "version_of"]
 
 LOCK = 0x6470686D6D
 """The name of PostgreSQL's advisory lock while tables are made: "dphmm" in hexadecimal."""
+
+SALT_BYTES = 32
+SEALED_VERSION = 6
+"""The first version with chains and roots."""
 
 
 def prepare(database: Database, secret: bytes | None, create: bool) -> bytes:
@@ -31,25 +46,32 @@ def prepare(database: Database, secret: bytes | None, create: bool) -> bytes:
         )
     if version == 0 and not create:
         raise StoreError(f"the store {database.name} does not exist; a release makes it")
+    if version:
+        _find_secret(database, secret)
     if version < VERSION:
-        _migrate(database)
-    with database.transaction(write=False) as transaction:
-        facts = dict(map(tuple, transaction.rows("SELECT name, value FROM facts")))
-    used = bytes.fromhex(facts["secret"]) if secret is None else secret
-    # Under another secret nobody erased would be found again, with slots and budget as new.
-    fingerprint = hashlib.shake_256(b"dphmm tombstones 1" + used).hexdigest(16)
-    if "tombstones" not in facts:
         with database.transaction() as transaction:
-            transaction.rows(
-                "INSERT INTO facts (name, value) VALUES ('tombstones', ?) "
-                "ON CONFLICT (name) DO NOTHING",
-                (fingerprint,),
-            )
-    elif facts["tombstones"] != fingerprint:
+            make_tables(transaction, database.dialect, secret)
+    return _find_secret(database, secret)
+
+
+def _find_secret(database: Database, secret: bytes | None) -> bytes:
+    """The secret of the tombstones, which must be the one that the store was made with."""
+    with database.transaction(write=False) as transaction:
+        facts = find_facts(transaction)
+    used = bytes.fromhex(facts.get("secret", "")) if secret is None else secret
+    # Under another secret nobody erased would be found again, with slots and budget as new.
+    if facts.get("tombstones", _fingerprint(used)) != _fingerprint(used):
         raise StoreError(
             f"the store {database.name} names erased people by another secret; open it with that"
         )
+    if "tombstones" not in facts:
+        with database.transaction() as transaction:
+            set_fact(transaction, "tombstones", _fingerprint(used))
     return used
+
+
+def _fingerprint(secret: bytes) -> str:
+    return hashlib.shake_256(b"dphmm tombstones 1" + secret).hexdigest(16)
 
 
 def version_of(transaction: Transaction, dialect: str) -> int:
@@ -70,21 +92,47 @@ def version_of(transaction: Transaction, dialect: str) -> int:
     return int(row[0])
 
 
-def _migrate(database: Database) -> None:
-    with database.transaction() as transaction:
-        if database.dialect == "postgresql":
-            transaction.rows("SELECT pg_advisory_xact_lock(?)", (LOCK,))
-        # Asked again under the lock: another server may have done it meanwhile.
-        version = version_of(transaction, database.dialect)
-        for migration in MIGRATIONS[version:]:
-            for statement in statements(migration, database.dialect):
-                transaction.rows(statement)
-        if version == 0:
-            transaction.rows(
-                "INSERT INTO facts (name, value) VALUES ('secret', ?)", (secrets.token_hex(32),)
-            )
-        transaction.rows(
-            "INSERT INTO facts (name, value) VALUES ('version', ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (str(VERSION),),
+def make_tables(transaction: Transaction, dialect: str, secret: bytes | None = None) -> None:
+    """Make the tables, or bring older ones to the present version.
+
+    A new store keeps the secret of its tombstones, unless somebody else does.
+    """
+    if dialect == "postgresql":
+        transaction.rows("SELECT pg_advisory_xact_lock(?)", (LOCK,))
+    # Asked again under the lock: another server may have done it meanwhile.
+    version = version_of(transaction, dialect)
+    for migration in MIGRATIONS[version:]:
+        for statement in statements(migration, dialect):
+            transaction.rows(statement)
+    if version == 0:
+        used = secrets.token_bytes(SALT_BYTES) if secret is None else secret
+        set_fact(transaction, "tombstones", _fingerprint(used))
+        set_fact(transaction, "secret", used.hex() if secret is None else None)
+    if version < SEALED_VERSION:
+        for name in ("store", "epoch"):
+            set_fact(transaction, name, secrets.token_hex(16))
+        make_roots(transaction)
+        seal_everything(transaction)
+    set_fact(transaction, "version", str(VERSION))
+
+
+def seal_everything(transaction: Transaction) -> None:
+    """Begin the chains of people and tombstones that were written without, in one commit."""
+    seals = Seals(transaction)
+    transaction.rows("UPDATE tombstones SET head = ?", (NO_HEAD,))
+    for hashed, *row in transaction.rows(f"SELECT person, {STONE} FROM tombstones"):
+        seals.swap(0, read_tombstone(row).seal(hashed))
+    for client, name, *row in transaction.rows(f"SELECT client, name, {PERSON} FROM people"):
+        *cells, _, _, _ = row
+        salt, head = secrets.token_bytes(SALT_BYTES), NO_HEAD
+        for answer in transaction.rows(
+            f"SELECT number, {CELLS} FROM answers WHERE person = ? ORDER BY number", (row[0],)
+        ):
+            head = extend(head, salt, answer)
+        standings = transaction.rows(
+            "SELECT query, content FROM standings WHERE person = ?", (row[0],)
         )
+        marks = write_marks({query: bytes(content) for query, content in standings})
+        person = person_of(client, name, (*cells, salt, head, marks))
+        replace_people(seals, [(None, person)])
+    seals.write_root()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 from dphmm.books.database import Database, Row, Transaction
+from dphmm.books.sealing import NO_HEAD, Seals, extend, seal
 from dphmm.cost.ledger import Entry
 from dphmm.cost.limit import Limit
 from dphmm.cost.totals import Totals
@@ -17,46 +19,92 @@ from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
-from dphmm.release.standing import Standing
+from dphmm.release.standing import CHECKSUM, Standing
 
 __all__ = [
     "AnsweredTimes",
     "Person",
+    "add_person",
     "find_answers",
     "find_entries",
-    "find_key_in_use",
+    "find_facts",
     "find_latest",
     "find_person",
     "find_prices",
     "find_queries",
     "find_standing",
+    "key_in_use",
     "latest_answers",
     "list_answers",
+    "replace_people",
+    "set_fact",
     "write",
 ]
 
 ANSWER = "time, law, epsilon, constrained, lattice, spacing, estimate, statement, private"
 
 
-@dataclass(frozen=True)
-class Person:
-    """A row of people.
+class Person(NamedTuple):
+    """A row of people, as it is written; prices and limits are read from it when they are asked.
 
     Args:
+        client: Whose person it is.
+        name: What they are called.
         number: Its id, which is never given to another.
-        limit: The person's own limit.
-        carried: What was spent on them before they were erased.
-        spent: The sum over everything said, what was erased included.
+        budget: The person's own limit, if there is one.
+        carried_text: What was spent on them before they were erased.
+        spent_text: The sum over everything said, what was erased included.
         entries: How many answers there are.
         version: How often anything about the person was committed.
+        salt: What hides their answers in the chain; it is erased with them.
+        head: The end of the chain.
+        marks: For every question a line with its name and the checksum of where it stands.
     """
 
-    number: int
-    limit: Limit | None
-    carried: Fraction
-    spent: Fraction
-    entries: int
-    version: int
+    client: str
+    name: str
+    number: int = 0
+    budget: str | None = None
+    carried_text: str = "0"
+    spent_text: str = "0"
+    entries: int = 0
+    version: int = 0
+    salt: bytes = b""
+    head: bytes = NO_HEAD
+    marks: str = ""
+
+    @property
+    def limit(self) -> Limit | None:
+        """The person's own limit."""
+        return None if self.budget is None else read_limit(self.budget)
+
+    @property
+    def carried(self) -> Fraction:
+        """What was spent on them before they were erased."""
+        return read_fraction(self.carried_text)
+
+    @property
+    def spent(self) -> Fraction:
+        """The sum over everything said, what was erased included."""
+        return read_fraction(self.spent_text)
+
+    def seal(self) -> int:
+        """What stands in the store's sum for all that is kept of the person."""
+        return _seal_of(self)
+
+
+# What is written in one commit is read in the next one, with the same seal.
+@lru_cache(2**14)
+def _seal_of(person: Person) -> int:
+    client, name, *numbers, salt, head, marks = person
+    return seal(b"person", salt, head, (*numbers, client, name, marks))
+
+
+# A few texts stand in many rows, and reading a number or a limit is slow.
+read_limit = lru_cache(1024)(Limit.read)
+read_fraction = lru_cache(4096)(Fraction)
+
+PERSON = "id, budget, carried, spent, entries, commits, salt, head, marks"
 
 
 def find_person(
@@ -66,21 +114,42 @@ def find_person(
     expect(client, str, "client")
     expect(name, str, "person")
     row = transaction.row(
-        "SELECT id, budget, carried, spent, entries, version FROM people "
-        "WHERE client = ? AND name = ?" + (transaction.for_update if lock else ""),
+        f"SELECT {PERSON} FROM people WHERE client = ? AND name = ?"
+        + (transaction.for_update if lock else ""),
         (client, name),
     )
-    if row is None:
-        return None
-    number, budget, carried, spent, entries, version = row
-    limit = None if budget is None else Limit.read(budget)
-    return Person(number, limit, Fraction(carried), Fraction(spent), entries, version)
+    return None if row is None else person_of(client, name, row)
 
 
-def find_key_in_use(transaction: Transaction) -> KeyInUse | None:
+def person_of(client: str, name: str, row: Row) -> Person:
+    """The person of a row with the columns `PERSON`."""
+    number, budget, carried, spent, entries, version, salt, head, marks = row
+    return Person(
+        *(client, name, number, budget, carried, spent, entries, version),
+        *(bytes(salt), bytes(head), marks),
+    )
+
+
+def find_facts(transaction: Transaction) -> dict[str, str]:
+    """What is written of the store as a whole: its version, epoch, key and the like."""
+    return dict(map(tuple, transaction.rows("SELECT name, value FROM facts")))
+
+
+def set_fact(transaction: Transaction, name: str, value: str | None) -> None:
+    """Write something down of the store as a whole; None takes it away."""
+    if value is None:
+        transaction.rows("DELETE FROM facts WHERE name = ?", (name,))
+        return
+    transaction.rows(
+        "INSERT INTO facts (name, value) VALUES (?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (name, value),
+    )
+
+
+def key_in_use(facts: Mapping[str, str]) -> KeyInUse | None:
     """The key that the store's noise comes from; None before the first answer."""
-    row = transaction.row("SELECT value FROM facts WHERE name = 'key'")
-    return None if row is None else KeyInUse(**json.loads(row[0]))
+    return KeyInUse(**json.loads(facts["key"])) if "key" in facts else None
 
 
 def find_standing(
@@ -223,29 +292,31 @@ def latest_answers(transaction: Transaction, person: int) -> dict[str, int]:
     return dict(map(tuple, rows))
 
 
-def write(
-    transaction: Transaction, work: Sequence[tuple[Person, Standing, Sequence[Record]]]
-) -> None:
+def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]]) -> None:
     """Write what was said about some people and where they stand now.
 
     The database refuses a second answer for the same moment.
     """
     answers: list[tuple[object, ...]] = []
-    standings, totals = [], []
+    standings: list[tuple[object, ...]] = []
+    people: list[tuple[Person | None, Person]] = []
     for person, standing, records in work:
-        total = Totals([person.spent])
+        total, head = Totals([person.spent]), person.head
         for number, record in enumerate(records, start=person.entries + 1):
-            answers.append((person.number, number, *_cells(record)))
+            cells = _cells(record)
+            head = extend(head, person.salt, (number, *cells))
+            answers.append((person.number, number, *cells))
             total.add(0, record.epsilon)
-        law = standing.law.hex()
-        content = standing.to_bytes()
-        standings.append((person.number, standing.line.query, law, standing.time, content))
-        entries = person.entries + len(records)
-        totals.append((str(total.of(0)), entries, person.version + 1, person.number))
+        law, query, content = standing.law.hex(), standing.line.query, standing.to_bytes()
+        standings.append((person.number, query, law, standing.time, content))
+        after = Person(
+            *(*person[:5], str(total.of(0)), person.entries + len(records), person.version + 1),
+            *(person.salt, head, write_marks(read_marks(person.marks) | {query: content})),
+        )
+        people.append((person, after))
+    transaction = seals.transaction
     transaction.many(
-        "INSERT INTO answers (person, number, query, time, law, lattice, spacing, estimate, "
-        "epsilon, constrained, statement, private) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        answers,
+        f"INSERT INTO answers (person, number, {CELLS}) VALUES (?{11 * ', ?'})", answers
     )
     transaction.many(
         "INSERT INTO standings (person, query, law, time, content) VALUES (?, ?, ?, ?, ?) "
@@ -253,7 +324,48 @@ def write(
         "law = excluded.law, time = excluded.time, content = excluded.content",
         standings,
     )
-    transaction.many("UPDATE people SET spent = ?, entries = ?, version = ? WHERE id = ?", totals)
+    replace_people(seals, people)
+
+
+def read_marks(text: str) -> dict[str, str]:
+    """The checksum of each question's standing; no name has a tab or ends a line."""
+    return dict(line.split("\t") for line in text.splitlines())
+
+
+def write_marks(marks: Mapping[str, str | bytes]) -> str:
+    """The same as text; of a standing's bytes the end is the checksum."""
+    lines = []
+    for query, mark in sorted(marks.items()):
+        kept = mark[-CHECKSUM:].hex() if isinstance(mark, bytes) else mark
+        lines.append(f"{query}\t{kept}")
+    return "\n".join(lines)
+
+
+def replace_people(seals: Seals, pairs: Sequence[tuple[Person | None, Person]]) -> None:
+    """Write people as they are now, who were locked as they were before; None had no seal yet."""
+    for before, after in pairs:
+        seals.swap(0 if before is None else before.seal(), after.seal())
+    seals.transaction.many(
+        "UPDATE people SET budget = ?, carried = ?, spent = ?, entries = ?, commits = ?, "
+        "salt = ?, head = ?, marks = ? WHERE id = ?",
+        [(*after[3:], after.number) for _, after in pairs],
+    )
+
+
+def add_person(seals: Seals, person: Person) -> None:
+    """Write somebody new, unless another server was quicker."""
+    client, name, _, *facts = person
+    added = seals.transaction.row(
+        "INSERT INTO people (client, name, budget, carried, spent, entries, commits, salt, head, "
+        f"marks) VALUES (?{9 * ', ?'}) ON CONFLICT (client, name) DO NOTHING RETURNING id",
+        (client, name, *facts),
+    )
+    if added is not None:
+        seals.swap(0, person._replace(number=added[0]).seal())
+
+
+CELLS = "query, time, law, lattice, spacing, estimate, epsilon, constrained, private, statement"
+"""What is written of an answer, in the order of its commitment; the statement is a free text."""
 
 
 def _cells(record: Record) -> tuple[object, ...]:
@@ -266,6 +378,6 @@ def _cells(record: Record) -> tuple[object, ...]:
         json.dumps(record.estimate),
         str(record.epsilon),
         str(record.constrained),
-        record.statement,
         int(record.private),
+        record.statement,
     )

@@ -7,7 +7,16 @@ for a true state, and none that could be compared with one.
 
 from __future__ import annotations
 
-__all__ = ["MIGRATIONS", "OLDEST", "TYPES", "VERSION"]
+__all__ = ["MIGRATIONS", "OLDEST", "ROOTS", "TABLES", "TYPES", "VERSION"]
+
+TABLES = (
+    *("facts", "roots", "scenarios", "people", "standings", "answers", "adoptions"),
+    *("tombstones", "keys"),
+)
+"""Every table, after those that it refers to."""
+
+ROOTS = 16
+"""How many commits may end at once: each takes a root of its own."""
 
 FIRST = """
 CREATE TABLE facts (
@@ -93,7 +102,23 @@ UPDATE adoptions SET content = (
 # A limit with windows has to know when the erased prices were paid.
 CLOCKS = "ALTER TABLE tombstones ADD COLUMN clocks TEXT NOT NULL DEFAULT '{}'"
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS)
+# Chains and roots; `opening` fills them. A server of an older dphmm that is still running writes
+# no chains, so it must not go on: it asks for a column that has another name now.
+SEALED = """
+ALTER TABLE people RENAME COLUMN version TO commits;
+ALTER TABLE people ADD COLUMN salt BYTES;
+ALTER TABLE people ADD COLUMN head BYTES;
+ALTER TABLE people ADD COLUMN marks TEXT NOT NULL DEFAULT '';
+ALTER TABLE tombstones ADD COLUMN head BYTES;
+ALTER TABLE tombstones ADD COLUMN closed WHOLE NOT NULL DEFAULT 0;
+CREATE TABLE roots (
+    number WHOLE PRIMARY KEY,
+    count WHOLE NOT NULL,
+    sum BYTES NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, SEALED)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dphmm.books.database import Transaction
+from dphmm.books.database import Row, Transaction
 from dphmm.books.rows import Person, latest_answers
+from dphmm.books.sealing import NO_HEAD, Seals, seal
 from dphmm.cost.budget import Span
 from dphmm.cost.limit import FOREVER, Limit, begin_of
 from dphmm.noise.randomness import encoded
 
-__all__ = ["Tombstone", "bury", "tombstone_name", "tombstone_of"]
+__all__ = ["Tombstone", "bury", "tombstone_name", "tombstone_of", "write_tombstone"]
 
 
 @dataclass(frozen=True)
 class Tombstone:
-    """The epsilon spent, the budget, the last slot of each question, and a version.
+    """The epsilon spent, the budget, the last slots, and the head of the chain.
 
     Args:
         spent: What was spent in all.
@@ -29,6 +30,9 @@ class Tombstone:
         clocks: For every question what its slots are, as far as that is known.
         version: What the person's version goes on from, so that nobody who read them before
             they were erased can commit afterwards.
+        head: The end of the person's chain, which whoever comes back goes on with.
+        closed: Whether its time was over: all but the name's hash is gone then, and nothing is
+            ever answered for that name again.
     """
 
     spent: Fraction = Fraction(0)
@@ -36,6 +40,23 @@ class Tombstone:
     times: Mapping[str, int] = field(default_factory=dict)
     version: int = 0
     clocks: Mapping[str, str] = field(default_factory=dict)
+    head: bytes = field(default=NO_HEAD, repr=False)
+    closed: bool = False
+
+    def cells(self) -> tuple[object, ...]:
+        """The row that is written of it, but for the name's hash and the head."""
+        budget = None if self.budget is None else str(self.budget)
+        times, clocks = (json.dumps(dict(one)) for one in (self.times, self.clocks))
+        return str(self.spent), budget, times, self.version, clocks, int(self.closed)
+
+    def seal(self, hashed: str) -> int:
+        """What stands in the store's sum for it; 0, for none, if nobody was erased.
+
+        Args:
+            hashed: The keyed hash of the name.
+        """
+        is_none = not self.version and not self.closed
+        return 0 if is_none else seal(b"tombstone", b"", self.head, (hashed, *self.cells()))
 
     def spans(self, clock: str) -> list[Span]:
         """When it was spent, as far as windows of a clock are concerned: at the last slot.
@@ -58,25 +79,42 @@ def tombstone_name(secret: bytes, client: str, person: str) -> str:
     return hmac.new(secret, identity, hashlib.sha256).hexdigest()
 
 
+STONE = "spent, budget, times, version, clocks, closed, head"
+
+
 def tombstone_of(transaction: Transaction, hashed: str) -> Tombstone:
     """What is known of an erased person; nothing for anybody else."""
-    row = transaction.row(
-        "SELECT spent, budget, times, version, clocks FROM tombstones WHERE person = ?", (hashed,)
-    )
-    if row is None:
-        return Tombstone()
-    spent, budget, times, version, clocks = row
+    row = transaction.row(f"SELECT {STONE} FROM tombstones WHERE person = ?", (hashed,))
+    return Tombstone() if row is None else read_tombstone(row)
+
+
+def read_tombstone(row: Row) -> Tombstone:
+    """The tombstone of a row with the columns `STONE`."""
+    spent, budget, times, version, clocks, closed, head = row
     limit = None if budget is None else Limit.read(budget)
-    return Tombstone(Fraction(spent), limit, json.loads(times), version, json.loads(clocks))
+    return Tombstone(
+        *(Fraction(spent), limit, json.loads(times), version, json.loads(clocks)),
+        *(bytes(head), bool(closed)),
+    )
 
 
-def bury(
-    transaction: Transaction, hashed: str, person: Person, clocks: Mapping[str, str]
-) -> Tombstone:
+def write_tombstone(seals: Seals, hashed: str, before: Tombstone, after: Tombstone) -> None:
+    """Put a tombstone in the place of the one before it, if there was one."""
+    seals.swap(before.seal(hashed), after.seal(hashed))
+    changed = ", ".join(f"{name} = excluded.{name}" for name in STONE.split(", "))
+    seals.transaction.rows(
+        f"INSERT INTO tombstones (person, {STONE}) VALUES (?{7 * ', ?'}) "
+        f"ON CONFLICT (person) DO UPDATE SET {changed}",
+        (hashed, *after.cells(), after.head),
+    )
+
+
+def bury(seals: Seals, hashed: str, person: Person, clocks: Mapping[str, str]) -> Tombstone:
     """Delete all that is kept of a person and write a tombstone, a newer one in an older's place.
 
     `clocks` says of every question that stands somewhere what its slots are.
     """
+    transaction = seals.transaction
     before = tombstone_of(transaction, hashed)
     times = dict(before.times)
     standings = transaction.rows(
@@ -84,19 +122,12 @@ def bury(
     )
     for query, time in (*latest_answers(transaction, person.number).items(), *standings):
         times[query] = max(time, times.get(query, time))
-    known = {**before.clocks, **clocks}
-    stone = Tombstone(person.spent, person.limit, times, person.version + 1, known)
-    budget = None if stone.budget is None else str(stone.budget)
-    transaction.rows(
-        "INSERT INTO tombstones (person, spent, budget, times, version, clocks) "
-        "VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (person) DO UPDATE SET spent = excluded.spent, budget = excluded.budget, "
-        "times = excluded.times, version = excluded.version, clocks = excluded.clocks",
-        (
-            *(hashed, str(stone.spent), budget, json.dumps(times), stone.version),
-            json.dumps(known),
-        ),
+    stone = Tombstone(
+        *(person.spent, person.limit, times, person.version + 1, {**before.clocks, **clocks}),
+        person.head,
     )
+    write_tombstone(seals, hashed, before, stone)
+    seals.swap(person.seal(), 0)
     for table in ("answers", "standings", "adoptions"):
         transaction.rows(f"DELETE FROM {table} WHERE person = ?", (person.number,))
     transaction.rows("DELETE FROM people WHERE id = ?", (person.number,))

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from dphmm.books.changing import adopt_terms, open_book, rotate_key
+from dphmm.books.changing import adopt_terms, rotate_key
 from dphmm.books.store import Store
 from dphmm.cli.common import json_option, keyed, print_json
+from dphmm.cli.stores import Opening, store_options
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.moment import Line
@@ -38,7 +39,8 @@ def command() -> None:
 @click.argument("book")
 @click.argument("scenario_file", metavar="[SCENARIO.TOML]", required=False)
 @json_option
-def show_command(book: str, scenario_file: str | None, as_json: bool) -> int:
+@store_options
+def show_command(book: str, scenario_file: str | None, as_json: bool, opening: Opening) -> int:
     r"""Say what was said about how many people, and what it cost.
 
     Where a person has a budget, or a scenario is given that has a limit, also what is left of
@@ -51,7 +53,7 @@ def show_command(book: str, scenario_file: str | None, as_json: bool) -> int:
     """
     terms = None if scenario_file is None else Scenario.load(scenario_file).terms
     people: list[dict[str, Any]] = []
-    with closing(open_book(book)) as held:
+    with closing(opening.book(book)) as held:
         for line in held.lines():
             (place,) = held.places([line])
             limit, left = _what_is_left(place, line, terms)
@@ -103,6 +105,7 @@ def _what_is_left(place: Place, line: Line, terms: Terms | None) -> tuple[str | 
 @click.option("--client", help="Only this client's people.")
 @click.option("--person", help="Only this person.")
 @json_option
+@store_options
 def adopt_command(
     book: str,
     scenario_file: str,
@@ -111,6 +114,7 @@ def adopt_command(
     client: str | None,
     person: str | None,
     as_json: bool,
+    opening: Opening,
 ) -> int:
     r"""Let people go on under a scenario that has changed since they were last answered.
 
@@ -128,7 +132,7 @@ def adopt_command(
     if same_states == other_states:
         raise click.UsageError("one of --same-states and --other-states must be given")
     terms = Scenario.load(scenario_file).terms
-    with closing(open_book(book)) as held:
+    with closing(opening.book(book)) as held:
         moved = list(
             adopt_terms(held, terms, same_states=same_states, client=client, person=person)
         )
@@ -143,7 +147,8 @@ def adopt_command(
 @click.argument("book")
 @click.option("--key-file", metavar="FILE", help="The new key; the system's noise without one.")
 @json_option
-def rotate_command(book: str, key_file: str | None, as_json: bool) -> int:
+@store_options
+def rotate_command(book: str, key_file: str | None, as_json: bool, opening: Opening) -> int:
     r"""Let another key make the noise, from the step after the latest answer on.
 
     Earlier steps are closed from then on, also for people who were not answered there.
@@ -152,7 +157,7 @@ def rotate_command(book: str, key_file: str | None, as_json: bool) -> int:
     Example:
       dphmm ledger rotate town.ledger.jsonl --key-file new.key
     """
-    with closing(open_book(book)) as held:
+    with closing(opening.book(book)) as held:
         key = rotate_key(held, keyed(key_file))
         kind = "store" if isinstance(held, Store) else "ledger"
     if as_json:

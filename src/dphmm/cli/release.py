@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from dphmm.books import Journal, Store
+from dphmm.books import Journal
 from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import (
     check_apart,
@@ -29,8 +29,10 @@ from dphmm.cli.common import (
     print_json,
     progress,
     progress_bar,
+    say,
     spark_session,
 )
+from dphmm.cli.stores import Opening, store_options
 from dphmm.errors import DataError
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
@@ -77,6 +79,7 @@ TOGETHER = 4096
 @column_option
 @engine_option
 @json_option
+@store_options
 def command(
     scenario_file: str,
     trips: str,
@@ -94,6 +97,7 @@ def command(
     engine: str,
     master: str | None,
     as_json: bool,
+    opening: Opening,
 ) -> int:
     r"""Answer every row of TRIPS (CSV, JSON lines or Parquet; - is standard input).
 
@@ -133,6 +137,13 @@ def command(
         raise click.UsageError("--continue and --master must go with --engine spark")
     if store is not None and ledger is not None:
         raise click.UsageError("--store must not go with --ledger: a store has its own")
+    ending = Path(output or "").suffix.lower()
+    if ending in (".parquet", ".geojson", ".gz", ".zip"):
+        raise DataError(
+            f"{output}: output must be CSV, or JSON lines with --json, got the name of another "
+            f"kind; dphmm export writes GeoJSON"
+        )
+    as_json = as_json or ending in (".jsonl", ".ndjson")
     randomness = keyed(key_file)
     columns = columns_from(column_names)
     is_file = trips != "-" and Path(trips).is_file()
@@ -158,7 +169,7 @@ def command(
     with ExitStack() as stack:
         book: Book
         if store is not None:
-            book = stack.enter_context(closing(Store.open(store)))
+            book = stack.enter_context(closing(opening.store(store, create=True)))
         else:
             book = stack.enter_context(Journal(ledger_file, scenario.settings.clock.time_of))
         late = None if lag is None else LateRows(scenario, book, client, lag)
@@ -176,8 +187,13 @@ def command(
         write = _json_lines if as_json else _csv_lines
         if not as_json:
             out(csv_text([answer_columns(scenario)]))
+        rows_out, people = 0, set[str]()
         for cells in answered:
             out(write(scenario, cells))
+            rows_out += len(cells)
+            people.update(row[0] for row in cells)
+    if out is not _to_standard_output:
+        say(f"{output}: {rows_out} rows of {len(people)} people; may leave")
     if releasing.repeated:
         click.echo(
             f"dphmm: note: {releasing.repeated} rows got the answer that their step had already",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from dphmm.books.changing import open_book
 from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import (
     estimate_option,
@@ -20,6 +19,7 @@ from dphmm.cli.common import (
     progress,
     say,
 )
+from dphmm.cli.stores import Opening
 from dphmm.errors import DataError, DphmmError, UnknownLawWarning
 from dphmm.geometry.exact import as_text
 from dphmm.report import (
@@ -130,14 +130,14 @@ def _read(releases: str, scenario: Scenario, ledger: str | None, beside: Path) -
     """The tracks of a file, with all that its book holds besides if there is one."""
     read = partial(read_releases, releases, scenario, partial(progress, what="reading"))
     if ledger is not None:
-        with closing(open_book(ledger)) as book:
+        with closing(Opening().book(ledger)) as book:
             return read(book)
     if beside.is_file():
         # What stands there by chance need not be where the file came from.
         with (
             suppress(DphmmError),
             warnings.catch_warnings(),
-            closing(open_book(str(beside))) as book,
+            closing(Opening().book(str(beside))) as book,
         ):
             warnings.simplefilter("ignore", UnknownLawWarning)  # the ledger shows the law
             return read(book)

@@ -8,9 +8,11 @@ import click
 
 from dphmm.books import SCOPES, Store, create_key, list_keys
 from dphmm.cli.common import keyed
-from dphmm.errors import require
+from dphmm.cli.stores import Opening, store_options
+from dphmm.errors import DataError, require
 from dphmm.release.book import check_key
 from dphmm.service import ServiceSettings
+from dphmm.tables.files import whole_file
 
 __all__ = ["command"]
 
@@ -35,6 +37,7 @@ __all__ = ["command"]
 )
 @click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
 @click.option("--init", metavar="FILE", help="Make a first key with all scopes and write it here.")
+@store_options
 def command(
     store: str,
     host: str,
@@ -45,6 +48,7 @@ def command(
     largest_epsilon: str | None,
     key_file: str | None,
     init: str | None,
+    opening: Opening,
 ) -> int:
     r"""Serve releases over HTTP from STORE, a file or postgresql://..., until interrupted.
 
@@ -62,9 +66,10 @@ def command(
     settings = ServiceSettings(
         tick=tick / 1000, threads=threads, rate=rate, largest_epsilon=largest_epsilon
     )
-    held = Store.open(store)
+    held = opening.store(store, create=True)
+    held.check()
     check_key(held, randomness)
-    if init is not None and all(key.revoked for key in list_keys(held)):
+    if init is not None and not list_keys(held):
         _write_first_key(Path(init), held)
         click.echo(f"the first key is in {init}", err=True)
     elif init is not None:
@@ -79,9 +84,15 @@ def command(
 
 def _write_first_key(path: Path, store: Store) -> None:
     """A key in a file that only its owner can read; no key that nobody can read."""
-    path.touch(mode=0o600, exist_ok=False)
+
+    def keep(key: str) -> None:
+        with whole_file(path, private=True) as file:
+            file.write(key.encode() + b"\n")
+
+    if path.exists():
+        raise DataError(f"{path}: init must be a new file, got one that is there")
     try:
-        path.write_text(create_key(store, "first", SCOPES) + "\n")
+        create_key(store, "first", SCOPES, keep)
     except BaseException:
-        path.unlink()
+        path.unlink(missing_ok=True)
         raise

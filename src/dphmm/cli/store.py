@@ -9,7 +9,6 @@ import click
 
 from dphmm.books import (
     SCOPES,
-    Store,
     create_key,
     export,
     find_problems,
@@ -18,6 +17,8 @@ from dphmm.books import (
     revoke_key,
 )
 from dphmm.cli.common import check_apart, json_option, print_json, progress
+from dphmm.cli.keeping import COMMANDS
+from dphmm.cli.stores import Opening, store_options
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
 from dphmm.tables.files import whole_file
@@ -29,9 +30,10 @@ client_option = click.option("--client", default="", help="Whose person it is, i
 
 @click.group("store")
 def command() -> None:
-    r"""Look into a store, check it, export or erase people, make keys.
+    r"""Look into a store, check it, copy it, export or erase people, make keys.
 
-    STORE is a file, sqlite:///path or postgresql://...
+    STORE is a file, sqlite:///path or postgresql://..., or env:NAME or file:PATH, where that is
+    written: an address with a password is no argument.
 
     \b
     Example:
@@ -41,22 +43,22 @@ def command() -> None:
     """
 
 
-def opened(url: str) -> closing[Store]:
-    """The store, which must be there, for a `with`."""
-    return closing(Store.open(url, create=False))
+for operating in COMMANDS:
+    command.add_command(operating)
 
 
 @command.command("inspect")
 @click.argument("store")
 @json_option
-def inspect_command(store: str, as_json: bool) -> int:
+@store_options
+def inspect_command(store: str, as_json: bool, opening: Opening) -> int:
     r"""Count what is in a store.
 
     \b
     Example:
       dphmm store inspect streams.db
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         facts = inspect(held)
     if as_json:
         print_json(facts)
@@ -69,14 +71,15 @@ def inspect_command(store: str, as_json: bool) -> int:
 @command.command("verify")
 @click.argument("store")
 @json_option
-def verify_command(store: str, as_json: bool) -> int:
+@store_options
+def verify_command(store: str, as_json: bool, opening: Opening) -> int:
     r"""Check that every ledger adds up, without gaps and duplicates; exit code 1 if not.
 
     \b
     Example:
       dphmm store verify streams.db
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         found, facts = find_problems(held), inspect(held)
     if as_json:
         print_json({"sound": not found, "problems": found, **facts})
@@ -92,7 +95,10 @@ def verify_command(store: str, as_json: bool) -> int:
 @click.option("--person", help="Only this person; everybody without it.")
 @client_option
 @click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
-def export_command(store: str, person: str | None, client: str, output: str | None) -> int:
+@store_options
+def export_command(
+    store: str, person: str | None, client: str, output: str | None, opening: Opening
+) -> int:
     r"""Write what is kept about a person, or about everybody, as lines of JSON.
 
     \b
@@ -101,13 +107,13 @@ def export_command(store: str, person: str | None, client: str, output: str | No
     """
     check_apart(output, [store])
     with ExitStack() as stack:
-        held = stack.enter_context(opened(store))
+        held = stack.enter_context(closing(opening.store(store)))
         lines = progress(export(held, person, client=client), what="exporting")
         if output is None or output == "-":
             for line in lines:
                 sys.stdout.write(line + "\n")
         else:
-            file = stack.enter_context(whole_file(output))
+            file = stack.enter_context(whole_file(output, private=True))
             for line in lines:
                 file.write(line.encode() + b"\n")
     return 0
@@ -119,7 +125,10 @@ def export_command(store: str, person: str | None, client: str, output: str | No
 @client_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def erase_command(store: str, person: str, client: str, yes: bool, as_json: bool) -> int:
+@store_options
+def erase_command(
+    store: str, person: str, client: str, yes: bool, as_json: bool, opening: Opening
+) -> int:
     r"""Erase a person: releases and belief go, the price and the last time stay.
 
     What stays is under a keyed hash of the name. Whoever comes back under that name goes on
@@ -129,7 +138,7 @@ def erase_command(store: str, person: str, client: str, yes: bool, as_json: bool
     Example:
       dphmm store erase streams.db ann --yes
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         if not yes:
             click.confirm(f"Erase {person!r} from {held.database.name}?", abort=True, err=True)
         buried = held.erase(person, client=client)
@@ -156,14 +165,15 @@ def key_command() -> None:
 @click.option(
     "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Default: all of them."
 )
-def create_command(store: str, client: str, scopes: tuple[str, ...]) -> int:
+@store_options
+def create_command(store: str, client: str, scopes: tuple[str, ...], opening: Opening) -> int:
     r"""Make a key and print it, the only time that it can be read.
 
     \b
     Example:
       dphmm store key create streams.db clinic --scope release
     """
-    with closing(Store.open(store)) as held:
+    with closing(opening.store(store, create=True)) as held:
         click.echo(create_key(held, client, scopes or SCOPES))
     return 0
 
@@ -171,14 +181,15 @@ def create_command(store: str, client: str, scopes: tuple[str, ...]) -> int:
 @key_command.command("list")
 @click.argument("store")
 @json_option
-def list_command(store: str, as_json: bool) -> int:
+@store_options
+def list_command(store: str, as_json: bool, opening: Opening) -> int:
     r"""List the keys: the start of their SHA-256, whose they are, what they open.
 
     \b
     Example:
       dphmm store key list streams.db
     """
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         keys = list_keys(held)
     rows = [
         {
@@ -201,7 +212,8 @@ def list_command(store: str, as_json: bool) -> int:
 @key_command.command("revoke")
 @click.argument("store")
 @click.argument("digest")
-def revoke_command(store: str, digest: str) -> int:
+@store_options
+def revoke_command(store: str, digest: str, opening: Opening) -> int:
     r"""Close a key for good; servers notice within seconds.
 
     \b
@@ -210,7 +222,7 @@ def revoke_command(store: str, digest: str) -> int:
     """
     if not digest:
         raise ArgumentError("digest must be the first letters of a key's SHA-256, got none")
-    with opened(store) as held:
+    with closing(opening.store(store)) as held:
         key = revoke_key(held, digest)
     click.echo(f"revoked a key of {key.client}")
     return 0

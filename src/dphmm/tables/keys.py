@@ -1,4 +1,4 @@
-"""The secret key of repeatable noise, from a file that only its owner can read."""
+"""Secrets from files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from pathlib import Path
 from dphmm.errors import DataError
 from dphmm.noise.randomness import KEY_BYTES
 
-__all__ = ["read_key"]
+__all__ = ["read_key", "read_private"]
 
 
-def read_key(path: str | Path) -> bytes:
-    """The secret key of a file that only its owner can read."""
+def read_private(path: str | Path, size: int) -> bytes:
+    """The first bytes of a file that only its owner can read."""
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            key = file.read(KEY_BYTES + 1)
+            content = file.read(size)
     except OSError as fault:
         raise DataError(f"{path}: key must be readable, got: {fault.strerror}") from None
     if not stat.S_ISREG(mode):
         raise DataError(f"{path}: key must be a file, got something else")
     if mode & 0o077:
         raise DataError(f"{path}: key must be closed to others; run: chmod 600 {path}")
+    return content
+
+
+def read_key(path: str | Path) -> bytes:
+    """The secret key of a file that only its owner can read."""
+    key = read_private(path, KEY_BYTES + 1)
     if len(key) != KEY_BYTES:
         size = f"{len(key)}" if len(key) < KEY_BYTES else "more"
         raise DataError(

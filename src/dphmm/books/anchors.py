@@ -1,0 +1,233 @@
+"""Anchors: what a store's roots were, kept outside of it, so that an old copy can be told.
+
+A file will do for one server; several share a database. Either goes forward only, and is durable
+when a call returns.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dphmm.books.database import Database, Transaction, connect
+from dphmm.books.sealing import Root, Roots
+from dphmm.errors import StoreError
+
+__all__ = ["Anchor", "Anchored", "DatabaseAnchor", "FileAnchor", "open_anchor"]
+
+BLOCK = 4096
+"""A file has two blocks, written by turns: one of them is whole whenever the power fails."""
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """What an anchor says of a store.
+
+    Args:
+        store: The store's own name, a random word.
+        epoch: A word that changes when the store is recovered.
+        roots: Its roots.
+    """
+
+    store: str
+    epoch: str
+    roots: Roots = field(default_factory=dict)
+
+    def lifted(self, roots: Roots) -> Anchored:
+        """With those of some roots that have more commits than the present ones."""
+        later = {n: root for n, root in roots.items() if root.commits > self.count(n)}
+        return Anchored(self.store, self.epoch, {**self.roots, **later})
+
+    def count(self, number: int) -> int:
+        """How many commits of a root it knows."""
+        return self.roots[number].commits if number in self.roots else 0
+
+
+class Anchor(ABC):
+    """Where a store's roots are kept outside of it."""
+
+    @abstractmethod
+    def read(self, store: str) -> Anchored | None:
+        """What is known of a store; None before anything was written."""
+
+    @abstractmethod
+    def lift(self, store: str, epoch: str, roots: Roots) -> None:
+        """Go forward to some roots, where that is forward; refused in another epoch."""
+
+    @abstractmethod
+    def replace(self, anchored: Anchored) -> None:
+        """Forget what was known of a store: when it is first anchored, or recovered."""
+
+    def close(self) -> None:  # noqa: B027  a file is open only while it is used
+        """Close connections."""
+
+
+class FileAnchor(Anchor):
+    """A file for one store; processes that share it wait for each other."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.name = str(path)
+
+    def read(self, store: str) -> Anchored | None:
+        """See `Anchor`."""
+        try:
+            with open(self.name, "rb") as file:
+                found = self._newest(file.read(2 * BLOCK))
+        except FileNotFoundError:
+            return None
+        except OSError as fault:
+            raise self._fault("read", fault) from None
+        return None if found is None else self._check(found[1], store)
+
+    def lift(self, store: str, epoch: str, roots: Roots) -> None:
+        """See `Anchor`."""
+        with self._locked() as file:
+            found = self._newest(os.pread(file, 2 * BLOCK, 0))
+            if found is None:
+                raise StoreError(f"the anchor {self.name} is not there any more")
+            turn, anchored = found[0], self._check(found[1], store)
+            if anchored.epoch != epoch:
+                raise recovered(self.name)
+            later = anchored.lifted(roots)
+            if later != anchored:
+                self._write(file, turn + 1, later)
+
+    def replace(self, anchored: Anchored) -> None:
+        """See `Anchor`."""
+        with self._locked() as file:
+            found = self._newest(os.pread(file, 2 * BLOCK, 0))
+            if found is not None:
+                self._check(found[1], anchored.store)
+            self._write(file, 1 if found is None else found[0] + 1, anchored)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        try:
+            file = os.open(self.name, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield file
+            finally:
+                os.close(file)
+        except OSError as fault:
+            raise self._fault("written", fault) from None
+
+    def _write(self, file: int, turn: int, anchored: Anchored) -> None:
+        facts = {"turn": turn, **vars(anchored)}
+        text = json.dumps(facts).encode()
+        line = hashlib.sha256(text).hexdigest().encode() + b" " + text
+        os.pwrite(file, line.ljust(BLOCK - 1) + b"\n", BLOCK * (turn % 2))
+        os.fsync(file)
+
+    def _newest(self, content: bytes) -> tuple[int, Anchored] | None:
+        found = []
+        for begin in range(0, len(content), BLOCK):
+            check, _, text = content[begin : begin + BLOCK].strip().partition(b" ")
+            if hashlib.sha256(text).hexdigest().encode() == check:
+                facts = json.loads(text)
+                roots = {int(n): Root(*root) for n, root in facts["roots"].items()}
+                found.append((facts["turn"], Anchored(facts["store"], facts["epoch"], roots)))
+        if content.strip(b"\0") and not found:
+            raise StoreError(f"the anchor {self.name} is damaged or no anchor; choose another file")
+        return max(found, key=lambda one: one[0], default=None)
+
+    def _check(self, anchored: Anchored, store: str) -> Anchored:
+        if anchored.store != store:
+            raise StoreError(f"the anchor {self.name} is another store's; give each its own file")
+        return anchored
+
+    def _fault(self, what: str, fault: OSError) -> StoreError:
+        return StoreError(
+            f"the anchor {self.name} cannot be {what} ({fault.strerror}); nothing is said until "
+            f"it can"
+        )
+
+
+class DatabaseAnchor(Anchor):
+    """A table in another database, for any number of stores and servers."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._is_made = False
+
+    def read(self, store: str) -> Anchored | None:
+        """See `Anchor`."""
+        self._make()
+        with self._database.transaction(write=False) as transaction:
+            epoch = self._epoch(transaction, store)
+            rows = transaction.rows(
+                "SELECT number, count, value FROM anchors WHERE store = ? AND epoch = ? "
+                "AND number >= 0",
+                (store, epoch),
+            )
+        roots = {number: Root(count, value) for number, count, value in rows}
+        return None if epoch is None else Anchored(store, epoch, roots)
+
+    def _epoch(self, transaction: Transaction, store: str) -> str | None:
+        """The epoch has a row of its own, with a number that no root has."""
+        row = transaction.row("SELECT epoch FROM anchors WHERE store = ? AND number = -1", (store,))
+        return None if row is None else row[0]
+
+    def lift(self, store: str, epoch: str, roots: Roots) -> None:
+        """See `Anchor`; servers that lift different roots do not wait for each other."""
+        self._make()
+        with self._database.transaction() as transaction:
+            if self._epoch(transaction, store) != epoch:
+                raise recovered(self._database.name)
+            for number, root in sorted(roots.items()):
+                self._put(transaction, (store, epoch, number, *root))
+
+    def replace(self, anchored: Anchored) -> None:
+        """See `Anchor`."""
+        self._make()
+        with self._database.transaction() as transaction:
+            transaction.rows("DELETE FROM anchors WHERE store = ?", (anchored.store,))
+            rows = [(-1, 0, ""), *((n, *root) for n, root in sorted(anchored.roots.items()))]
+            for row in rows:
+                self._put(transaction, (anchored.store, anchored.epoch, *row))
+
+    def _put(self, transaction: Transaction, row: tuple[object, ...]) -> None:
+        transaction.rows(
+            "INSERT INTO anchors (store, epoch, number, count, value) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (store, epoch, number) DO UPDATE SET count = excluded.count, "
+            "value = excluded.value WHERE anchors.count < excluded.count",
+            row,
+        )
+
+    def _make(self) -> None:
+        if self._is_made:
+            return
+        whole = "INTEGER" if self._database.dialect == "sqlite" else "BIGINT"
+        with self._database.transaction() as transaction:
+            transaction.rows(
+                f"CREATE TABLE IF NOT EXISTS anchors (store TEXT, epoch TEXT, "
+                f"number {whole}, count {whole} NOT NULL, value TEXT NOT NULL, "
+                f"PRIMARY KEY (store, epoch, number))"
+            )
+        self._is_made = True
+
+    def close(self) -> None:
+        """See `Anchor`."""
+        self._database.close()
+
+
+def recovered(anchor: str) -> StoreError:
+    """What is said to a server of an epoch that is over."""
+    return StoreError(
+        f"the anchor {anchor} is of another epoch: the store was recovered meanwhile, or is a copy "
+        f"from before; start the servers again on the one that was recovered"
+    )
+
+
+def open_anchor(place: str | Path) -> Anchor:
+    """The anchor at a path or, for several servers, in the database of a URL."""
+    if isinstance(place, str) and "://" in place:
+        return DatabaseAnchor(connect(place))
+    return FileAnchor(place)

@@ -1,0 +1,306 @@
+"""What a store can be asked: where people are, what was said, what it cost.
+
+Nothing is written here. No true state is in a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache, partial
+from numbers import Integral
+from threading import Lock
+
+from cachetools import LRUCache
+
+from dphmm.books.anchors import Anchor
+from dphmm.books.database import Database, Transaction
+from dphmm.books.rows import (
+    AnsweredTimes,
+    Person,
+    find_answers,
+    find_entries,
+    find_facts,
+    find_latest,
+    find_person,
+    find_prices,
+    find_queries,
+    find_standing,
+    key_in_use,
+    latest_answers,
+    list_answers,
+)
+from dphmm.books.sealing import find_roots
+from dphmm.books.tombstones import Tombstone, tombstone_name, tombstone_of
+from dphmm.books.witness import Witness
+from dphmm.cost.budget import Span
+from dphmm.cost.ledger import Ledger
+from dphmm.cost.limit import FOREVER, begin_of, slot_from, step_of
+from dphmm.errors import ArgumentError, NotFoundError, expect, expect_each
+from dphmm.release.admission import Place
+from dphmm.release.book import KeyInUse
+from dphmm.release.moment import Line, check_client
+from dphmm.release.said import Record
+from dphmm.release.standing import Standing
+
+__all__ = ["StoreReading"]
+
+REMEMBERED_STATES = 2**22
+"""Standings are kept in memory up to this many states in all, about 32 MB."""
+
+
+class StoreReading:
+    """What a store can be asked without changing it; see `Store`."""
+
+    def __init__(self, database: Database, secret: bytes, anchor: Anchor | None = None) -> None:
+        self.database = database
+        self._secret = secret
+        self._guard = Lock()
+        self._key: KeyInUse | None = None
+        """As it was when it was last read; None before there is one."""
+        self._standings: LRUCache[tuple[int, str], tuple[int, Standing]] = LRUCache(
+            REMEMBERED_STATES, getsizeof=lambda kept: kept[1].belief.n_states
+        )
+        """Of a person's number and a query: the person's version and where the line stood then."""
+        with database.transaction(write=False) as transaction:
+            facts = find_facts(transaction)
+        self.witness = Witness(database.name, facts, anchor)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.database.close()
+        if self.witness.anchor is not None:
+            self.witness.anchor.close()
+
+    def __repr__(self) -> str:
+        return f"Store({self.database.dialect})"
+
+    def check(self) -> None:
+        """Refuse a store that may not answer: behind its anchor, or recovered meanwhile."""
+        expected = self.witness.look()
+        with self.database.transaction(write=False) as transaction:
+            self.witness.check(transaction, expected)
+
+    def is_current(self) -> bool:
+        """Whether the anchor knows the store's commits, all of them and no other."""
+        with self.database.transaction(write=False) as transaction:
+            roots = find_roots(transaction)
+        anchor = self.witness.anchor
+        known = None if anchor is None else anchor.read(self.witness.store)
+        return known is not None and (known.epoch, known.roots) == (self.witness.epoch, roots)
+
+    def places(self, lines: Sequence[Line]) -> list[Place]:
+        """See `Book`."""
+        if not expect_each(lines, Line, "lines"):
+            return []
+        expected = self.witness.look()
+        with self.database.transaction(write=False) as transaction:
+            if self._key is None or self.witness.anchor is not None:
+                self._key = key_in_use(self.witness.check(transaction, expected))
+            return [self._place(transaction, line, self._key) for line in lines]
+
+    def _place(self, transaction: Transaction, line: Line, key: KeyInUse | None) -> Place:
+        person = find_person(transaction, line.client, line.person)
+        standing = None if person is None else self._standing(transaction, person, line.query)
+        latest = None if standing is None else standing.time
+        found, clock = person, None
+        if standing is None:
+            stone = self._stone(transaction, line.client, line.person)
+            latest, clock = stone.times.get(line.query), stone.clocks.get(line.query)
+            if found is None:
+                found = self._unknown(line, stone)
+                if stone.closed:
+                    return Place(opens=_never, version=found.version, limit=found.limit, key=key)
+            else:
+                # A question that only came beside another one has answers and no standing.
+                latest = latest_answers(transaction, found.number).get(line.query, latest)
+        assert found is not None
+        return Place(
+            standing=standing,
+            latest=latest,
+            answered=()
+            if person is None
+            else AnsweredTimes(self.database, person.number, line.query),
+            spent=found.spent,
+            recent=cache(partial(self._recent, line, found)),
+            limit=found.limit,
+            opens=partial(self._opens, key),
+            key=key,
+            known=person is not None,
+            version=found.version,
+            clock=clock,
+        )
+
+    def _opens(self, key: KeyInUse | None, clock: str) -> int | None:
+        """The slot of a clock before which none is answered, since the key or the store is new."""
+        opens = None if key is None else key.opens(clock)
+        closed, unit = self.witness.closed, step_of(clock)[0]
+        if not closed:
+            return opens
+        # Of times that nobody spoke of when the store was recovered nobody knows what was said.
+        first = slot_from(closed[unit], clock, clock) if unit in closed else FOREVER
+        return first if opens is None else max(opens, first)
+
+    def _unknown(self, line: Line, stone: Tombstone) -> Person:
+        """Somebody who goes on from a tombstone, or is new."""
+        budget = None if stone.budget is None else str(stone.budget)
+        return Person(
+            *(line.client, line.person, 0, budget, str(stone.spent), str(stone.spent), 0),
+            *(stone.version, b"", stone.head),
+        )
+
+    def _stone(self, transaction: Transaction, client: str, person: str) -> Tombstone:
+        return tombstone_of(transaction, self.hash_name(person, client=client))
+
+    def hash_name(self, person: str, *, client: str = "") -> str:
+        """What a tombstone calls a person.
+
+        Args:
+            person: Their name.
+            client: Whose person it is.
+        """
+        expect(client, str, "client")
+        expect(person, str, "person")
+        return tombstone_name(self._secret, client, person)
+
+    def _standing(self, transaction: Transaction, person: Person, query: str) -> Standing | None:
+        with self._guard:
+            version, kept = self._standings.get((person.number, query), (-1, None))
+        if kept is not None and version == person.version:
+            return kept
+        return find_standing(transaction, person.number, query)
+
+    def _remember(self, work: Sequence[tuple[Person, Standing, object]]) -> None:
+        """Keep where people stand who were just written."""
+        with self._guard:
+            for person, standing, _ in work:
+                if standing.belief.n_states <= REMEMBERED_STATES:
+                    name = person.number, standing.line.query
+                    self._standings[name] = person.version + 1, standing
+
+    def _recent(self, line: Line, person: Person, clock: str, since: int) -> list[Span]:
+        """What was spent on a person from an instant of the line's clock on, on every line."""
+        found: list[Span] = []
+        with self.database.transaction(write=False) as transaction:
+            if person.carried:
+                found += self._stone(transaction, line.client, line.person).spans(clock)
+            for query in find_queries(transaction, person):
+                own = clock if query == line.query else self._clock(transaction, person, query)
+                earliest = slot_from(since, own, clock)
+                for time, price in find_prices(transaction, person.number, query, earliest):
+                    found.append((*begin_of(time, own, clock), price))
+        return found
+
+    def _clock(self, transaction: Transaction, person: Person, query: str) -> str:
+        standing = self._standing(transaction, person, query)
+        return "" if standing is None else standing.clock
+
+    def unsaid(self, line: Line, after: int) -> Sequence[Record]:
+        """See `Book`: a database's standings are never behind."""
+        return ()
+
+    def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
+        """See `Book`."""
+        expect(line, Line, "line")
+        if not expect_each(times, Integral, "times"):
+            return {}
+        with self.database.transaction(write=False) as transaction:
+            person = self._known(transaction, line.client, line.person)
+            found = find_answers(transaction, person.number, line, times)
+            roots = find_roots(transaction) if self.witness.anchor else {}
+        self.witness.settle(roots)
+        return found
+
+    def adopted(self, line: Line) -> Standing | None:
+        """See `Book`."""
+        expect(line, Line, "line")
+        with self.database.transaction(write=False) as transaction:
+            person = self._known(transaction, line.client, line.person)
+            return find_standing(transaction, person.number, line.query, adopted=True)
+
+    def key(self) -> KeyInUse | None:
+        """See `Book`; read once, and compared with the store's at every commit."""
+        if self._key is None:
+            with self.database.transaction(write=False) as transaction:
+                self._key = key_in_use(find_facts(transaction))
+        return self._key
+
+    def latest(self) -> dict[str, int]:
+        """The last slot of each clock that was answered for anybody."""
+        with self.database.transaction(write=False) as transaction:
+            return find_latest(transaction)
+
+    def answers(
+        self, line: Line, *, after: int | None = None, most: int | None = None
+    ) -> list[Record]:
+        """The answers of a line after a slot, in order.
+
+        Args:
+            line: Whose, and to which question.
+            after: Only those after this slot.
+            most: Not more than so many.
+        """
+        expect(line, Line, "line")
+        with self.database.transaction(write=False) as transaction:
+            person = self._known(transaction, line.client, line.person)
+            found = list_answers(transaction, person.number, line, after, most)
+            roots = find_roots(transaction) if self.witness.anchor else {}
+        self.witness.settle(roots)
+        return found
+
+    def ledger(self, person: str, *, client: str = "") -> Ledger:
+        """All that was said about a person, to every question, what was erased included.
+
+        Args:
+            person: Their name.
+            client: Whose person it is.
+        """
+        with self.database.transaction(write=False) as transaction:
+            found = self._known(transaction, client, person)
+            entries = find_entries(transaction, found.number)
+            queries = find_queries(transaction, found)
+            clocks = {query: self._clock(transaction, found, query) for query in queries}
+        ledger = Ledger(found.limit, entries, spent=found.carried)
+        if ledger.width and clocks:
+            # At the finest clock's slots windows are shortest, if they are counted in steps.
+            query = min(clocks, key=lambda query: step_of(clocks[query])[1])
+            clock = clocks[query]
+            (place,) = self.places([Line(client, person, query)])
+            with suppress(ArgumentError):  # where the windows are no whole steps of it
+                begins = [begin_of(e.time, clocks.get(e.query, clock), clock)[1] for e in entries]
+                latest = max(begins, default=0) // step_of(clock)[1]
+                ledger._count(place.budget(place.both(None, clock), clock, -FOREVER), latest)
+        return ledger
+
+    def people(self, *, client: str = "") -> list[str]:
+        """The names of a client's people.
+
+        Args:
+            client: Which client's.
+        """
+        check_client(client)
+        with self.database.transaction(write=False) as transaction:
+            found = transaction.rows(
+                "SELECT name FROM people WHERE client = ? ORDER BY name", (client,)
+            )
+        return [row[0] for row in found]
+
+    def lines(self) -> list[Line]:
+        """Every line that stands somewhere."""
+        with self.database.transaction(write=False) as transaction:
+            rows = transaction.rows(
+                "SELECT client, name, query FROM standings JOIN people ON people.id = person "
+                "ORDER BY client, name, query"
+            )
+        return [Line(*row) for row in rows]
+
+    def _known(self, transaction: Transaction, client: str, person: str) -> Person:
+        found = find_person(transaction, client, person)
+        if found is None:
+            raise NotFoundError("person must be one of the store, got another")
+        return found
+
+
+def _never(clock: str) -> int:
+    """Nothing is answered any more."""
+    return FOREVER

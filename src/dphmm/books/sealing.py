@@ -1,0 +1,106 @@
+"""Chains, seals and roots: how a store knows that nothing in it is missing or altered.
+
+An answer is a link of its person's chain. A seal stands for all that is kept of a person, and
+the sum of all seals is written with every commit, in parts that commits do not share: the roots.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from dphmm.books.database import Transaction
+from dphmm.books.schema import ROOTS
+
+__all__ = ["NO_HEAD", "Root", "Roots", "Seals", "extend", "find_roots", "seal", "total"]
+
+NO_HEAD = bytes(32)
+"""Where the chain of somebody begins who was never erased."""
+
+SEAL_BYTES = 256
+"""So long that no list attack finds two sets of seals with one sum."""
+
+MODULUS = 1 << (8 * SEAL_BYTES)
+
+
+class Root(NamedTuple):
+    """One of a store's roots, as an anchor holds it: how many commits, and the hash of the sum."""
+
+    commits: int
+    value: str
+
+
+Roots: TypeAlias = Mapping[int, Root]
+"""By number."""
+
+
+def extend(head: bytes, salt: bytes, cells: Sequence[object]) -> bytes:
+    """The head of a chain after an answer; the last cell may hold any text."""
+    content = "\0".join(map(str, cells)).encode()
+    commitment = hashlib.sha256(b"dphmm answer 1" + salt + content).digest()
+    return hashlib.sha256(b"dphmm link 1" + head + commitment).digest()
+
+
+def seal(kind: bytes, secret: bytes, head: bytes, cells: Sequence[object]) -> int:
+    """The seal of a row; the last cell may hold any text."""
+    content = "\0".join(map(str, cells)).encode()
+    hashed = hashlib.shake_256(b"dphmm seal 1 " + kind + secret + head + content)
+    return int.from_bytes(hashed.digest(SEAL_BYTES), "little")
+
+
+@dataclass
+class Seals:
+    """What a transaction changes in the sum of all seals.
+
+    Args:
+        transaction: The one that it belongs to.
+        change: New seals less old ones.
+    """
+
+    transaction: Transaction
+    change: int = field(default=0, repr=False)
+
+    def swap(self, before: int, after: int) -> None:
+        """One seal is in another's place; 0 is none."""
+        self.change += after - before
+
+    def write_root(self) -> tuple[int, Root]:
+        """Add the change to a root that no other transaction is using, until this one ends."""
+        asked = "SELECT number, count, sum FROM roots ORDER BY number LIMIT 1"
+        row = self.transaction.row(asked + self.transaction.for_update_skipping)
+        if row is None:  # all are in use
+            row = self.transaction.row(asked + self.transaction.for_update)
+        assert row is not None
+        number, count, kept = row
+        value = (int.from_bytes(kept, "little") + self.change) % MODULUS
+        summed = value.to_bytes(SEAL_BYTES, "little")
+        self.transaction.rows(
+            "UPDATE roots SET count = ?, sum = ? WHERE number = ?", (count + 1, summed, number)
+        )
+        return number, _root(number, count + 1, summed)
+
+
+def _root(number: int, count: int, summed: bytes) -> Root:
+    return Root(
+        count, hashlib.sha256(b"dphmm root 1 %d %d " % (number, count) + summed).hexdigest()
+    )
+
+
+def make_roots(transaction: Transaction) -> None:
+    """Begin with no commit and no seal."""
+    rows = [(number, 0, bytes(SEAL_BYTES)) for number in range(ROOTS)]
+    transaction.many("INSERT INTO roots (number, count, sum) VALUES (?, ?, ?)", rows)
+
+
+def find_roots(transaction: Transaction) -> dict[int, Root]:
+    """The roots of a store, of those that have a commit."""
+    rows = transaction.rows("SELECT number, count, sum FROM roots WHERE count > 0")
+    return {number: _root(number, count, bytes(kept)) for number, count, kept in rows}
+
+
+def total(transaction: Transaction) -> int:
+    """The sum of all roots, which is that of all seals."""
+    rows = transaction.rows("SELECT sum FROM roots")
+    return sum(int.from_bytes(kept, "little") for (kept,) in rows) % MODULUS
