@@ -40,7 +40,8 @@ def city(page: Any) -> None:
     """A city under two rules, coloured by who hides whom, and what the last edit cost."""
     open_city(page)
     page.locator("#layer-one_step").check()
-    page.wait_for_load_state("networkidle")
+    page.wait_for_selector("html:not(.waiting)", state="attached")
+    page.wait_for_timeout(1000)
     page.locator("#radius-text").fill("1")
     page.locator("#radius-text").press("Tab")
     page.wait_for_load_state("networkidle")

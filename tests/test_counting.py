@@ -39,6 +39,7 @@ from dphmm.scenario.models import write_model
 from dphmm.scenario.packing import pack, unpack
 from dphmm.scenario.releasing import ask_rows
 from dphmm.studio.drawing import Drawing
+from dphmm.studio.effects import Situation
 from dphmm.studio.opened import Opened
 from dphmm.studio.requests import Walk, read_request
 from dphmm.studio.simulate import walk
@@ -258,6 +259,7 @@ def test_the_studio_draws_and_walks(name: str) -> None:
     assert opened.describe()["n_states"] == 16
     (released,) = walk(opened, read_request(Walk, {"length": 3}, n_states=16))["runs"]
     assert max(released["steps"][-1]["posterior"]["states"]) < 16
+    assert Situation.of(scenario, 2).released()["step"] == scenario.check(2).steps[-1].plain()
 
 
 @pytest.mark.parametrize("name", CHAINS)

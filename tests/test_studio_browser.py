@@ -306,6 +306,36 @@ def test_the_history_is_a_list_to_go_back_and_forth_in(studio: Studio) -> None:
     sync_api.expect(page.locator("#set-epsilon")).to_have_value("2")
 
 
+def test_looking_at_another_scenario_loses_nothing(studio: Studio) -> None:
+    page = studio.page
+    page.locator("#layer-complete").check()
+    studio.expect("#before-links", "10")
+    page.locator("#world").select_option("clinic")
+    studio.expect("#possible-note", re.compile("of 8"))
+    assert page.locator("#undo").is_disabled()
+    page.locator("#world").select_option("paper")
+    studio.expect("#before-links", "10")
+    studio.click("Undo")
+    studio.expect("#before-links", "4")
+
+
+def test_a_resting_slider_is_said_once(studio: Studio) -> None:
+    page = studio.page
+    said = page.locator("#announced")
+    sync_api.expect(said).to_have_text(re.compile("An answer"))
+    page.evaluate(
+        """() => { window.said = [];
+          new MutationObserver(() => window.said.push(1)).observe(
+            document.getElementById("announced"), { childList: true }); }"""
+    )
+    studio.tab("budget")
+    for _ in range(6):
+        page.locator("#epsilon").press("ArrowLeft")
+    sync_api.expect(page.locator("#set-epsilon")).to_have_value("0.05")
+    sync_api.expect(said).to_have_text(re.compile("off by [0-9]{2,}"))
+    assert page.evaluate("window.said.length") <= 2  # of six moves, also on a slow machine
+
+
 def test_numbers_of_an_earlier_setting_are_never_shown_as_if_they_were_of_this(
     studio: Studio,
 ) -> None:

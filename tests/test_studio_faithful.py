@@ -200,6 +200,14 @@ def test_saving_as_makes_a_new_file_and_never_replaces_one(town: Path) -> None:
         saving.save(opened, draft_of(name="other.toml"))
 
 
+def test_saving_as_with_other_links_leaves_the_first_file_s_links_alone(town: Path) -> None:
+    opened = saving.save(saving.open_file(town), draft_of(edges=[[0, 5]]))
+    first = town.with_name("edges.csv").read_text()
+    saved = saving.save(opened, draft_of(edges=[[0, 5], [1, 4]], name="other.toml"))
+    assert town.with_name("edges.csv").read_text() == first
+    assert (saved.edges, saving.open_file(town).edges) == ([[0, 5], [1, 4]], [[0, 5]])
+
+
 @pytest.mark.parametrize("name", ["../x.toml", "/tmp/x.toml", "x.csv", ".toml", "a/b.toml", ""])
 def test_a_name_cannot_lead_elsewhere(name: str) -> None:
     with pytest.raises(ArgumentError, match="name must"):

@@ -78,12 +78,13 @@ class Opened:
             **describe(self.scenario, self.drawing),
         }
 
-    def text_of(self, draft: Draft) -> str:
-        """The file as the draft has it."""
+    def text_of(self, draft: Draft, apart: bool = False) -> str:
+        """The file as the draft has it; `apart` from the one that was opened, edges included."""
         changes: dict[str, Any] = {str(key): value for key, value in draft.changes.items()}
         if changes.get("policy.edges") is not None:
             raise ArgumentError("policy.edges must stay as it is or be nothing, got a name")
-        drawn = draft.edges and self.scenario.settings.policy.edges is None
+        other = apart and draft.edges != self.edges
+        drawn = draft.edges and (other or self.scenario.settings.policy.edges is None)
         if drawn and "policy.edges" not in changes:
             changes["policy.edges"] = self._new_file("edges")
         return rewrite(self.text, changes) if changes else self.text

@@ -10,9 +10,9 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from dphmm.errors import ArgumentError, DataError
-from dphmm.scenario import Scenario, write_whole
+from dphmm.scenario import Scenario, Settings, write_whole
 from dphmm.studio.drawing import draw
-from dphmm.studio.opened import Opened, read_exactly
+from dphmm.studio.opened import MARK, Opened, read_exactly
 from dphmm.studio.requests import Draft, Save
 from dphmm.tables.files import csv_text
 
@@ -46,13 +46,12 @@ def save(opened: Opened, request: Save) -> Opened:
         target = opened.path.with_name(request.name)
         if target.exists():
             raise DataError(f"{request.name}: file must be new, got one that is there")
-    text, files = opened.text_of(request), _files(opened, request)
+    opened.scenario_of(request)  # a draft that cannot be read is not written
+    files = _files(opened, request, apart=request.name is not None)
+    _, text = files.pop(opened.file)
     for name, (old, new) in files.items():
-        if name != opened.file and old != new:
-            beside = opened.path.with_name(name)
-            if beside.exists() and (request.name is not None or old is None):
-                raise DataError(f"{name}: file must be new, got one that is there")
-            write_whole(beside, new)
+        if old != new:
+            write_whole(opened.path.with_name(name), new)
     if text != opened.text or target != opened.path:
         write_whole(target, text)
     return open_file(target)
@@ -70,14 +69,13 @@ def to_zip(opened: Opened, draft: Draft) -> bytes:
     return out.getvalue()
 
 
-def _files(opened: Opened, draft: Draft) -> dict[str, tuple[str | None, str]]:
+def _files(opened: Opened, draft: Draft, apart: bool = False) -> dict[str, tuple[str | None, str]]:
     """The files that saving may write: what is there, and what would be."""
-    files: dict[str, tuple[str | None, str]] = {opened.file: (opened.text, opened.text_of(draft))}
-    scenario = opened.scenario_of(draft)
-    edges, before = scenario.settings.policy.edges, opened.scenario.settings.policy.edges
-    if edges is not None and draft.edges is not None:
-        old = None if before is None else csv_text([("a", "b"), *opened.scenario.edges])
-        same = before is not None and draft.edges == opened.edges
-        new = old if same and old is not None else csv_text([("a", "b"), *scenario.edges])
-        files[edges] = (old, new)
+    text = opened.text_of(draft, apart)
+    files: dict[str, tuple[str | None, str]] = {opened.file: (opened.text, text)}
+    edges = Settings.parse(text.removeprefix(MARK), opened.file).policy.edges
+    before = opened.scenario.settings.policy.edges
+    if edges is not None and draft.edges not in (None, opened.edges):
+        old = csv_text([("a", "b"), *opened.scenario.edges]) if edges == before else None
+        files[edges] = (old, csv_text([("a", "b"), *opened.scenario_of(draft).edges]))
     return files

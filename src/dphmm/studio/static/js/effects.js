@@ -72,7 +72,7 @@ export class Effects {
       h("h2", {}, `Step ${this.effects.time}`, this.effects.lasts ? " and all that follow" : ""),
       h(
         "p",
-        { className: "headline", id: "headline", "aria-live": "polite" },
+        { className: "headline", id: "headline" },
         said ? `${said}.` : (problem ?? "Repairing exposed places; this may take a while…"),
       ),
       released && earlier ? change(earlier, released, this.world.unit) : null,

@@ -33,6 +33,8 @@ let hovered = null;
 let added = null;
 let preview = null;
 let drawn = 0;
+// What was done to other scenarios, so that looking elsewhere loses nothing.
+const kept = new Map();
 
 const key = (view = store.view) => ({ world: world?.world, draft: view.draft, step: view.step });
 const isOf = (one, other) =>
@@ -248,17 +250,22 @@ async function runWalk() {
 
 // Show another scenario; what was drawn on the last one belongs to it alone.
 function enter(opened, chosen, keep) {
+  if (world) kept.set(world.world, { ...store.keep(), pinned: store.view.pinned });
   world = opened;
   [answer, earlier, hovered] = [null, null, null];
   tools.chosen = [];
   tools.focus = null;
   walk.forget();
-  store.forget();
+  const again = kept.get(world.world);
+  store.recall(keep ? null : again);
   map.show(world, layout(world));
   const { draft, step, colour, walk: walked } = firstView();
   if (keep && store.view.zoom) map.zoomTo(store.view.zoom);
-  store.put(keep ? {} : { world: chosen, draft, step, colour, walk: walked, pinned: null, zoom: null });
-  askEffects(key());
+  const first = { draft: again?.draft ?? draft, step: again?.step ?? step, pinned: again?.pinned ?? null };
+  const before = store.view;
+  store.put(keep ? {} : { world: chosen, ...first, colour, walk: walked, zoom: null });
+  // Where the view did not change by that, nobody has asked yet.
+  if (store.view.draft === before.draft && store.view.step === before.step) askEffects(key());
 }
 
 async function open(chosen, link = null) {
@@ -313,6 +320,7 @@ function showAll() {
     repair: () => set({ repair: "min_error" }, "Repair: least error"),
     walk: () => runWalk(),
   });
+  announce(answer.released?.headline);
   find("headline-strip").textContent = answer.released ? `${answer.released.headline}.` : "…";
   showWaiting();
   redraw();
@@ -320,6 +328,11 @@ function showAll() {
   document.documentElement.dataset.drawn = drawn;
   if (drawn === 1) performance.mark("studio-ready");
 }
+
+// Said once, when a slider has come to rest.
+const announce = debounce((headline) => {
+  if (headline && find("announced").textContent !== headline) find("announced").textContent = headline;
+}, 900);
 
 // Numbers of another view than the one on the controls are never shown as if they were its own.
 function showWaiting() {
@@ -339,7 +352,7 @@ store.listen((view, before) => {
   if (view.draft !== before.draft || view.step !== before.step) {
     // An edit begins: what it is compared with is the last complete answer.
     if (store.kind === null || store.edited) {
-      if (answer?.released && isOf(answer.of, key(before))) earlier = answer.released;
+      earlier = answer?.released && isOf(answer.of, key(before)) ? answer.released : null;
       store.edited = false;
     }
     askEffects(key(view));

@@ -96,9 +96,13 @@ export class Store {
     this.put(here);
   }
 
-  forget() {
-    this.past = [];
-    this.future = [];
+  keep() {
+    return { draft: this.view.draft, step: this.view.step, past: this.past, future: this.future };
+  }
+
+  recall(kept) {
+    this.past = kept?.past ?? [];
+    this.future = kept?.future ?? [];
     this.kind = null;
   }
 }
