@@ -9,7 +9,7 @@ from math import floor, log10
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
 
-__all__ = ["lattice_step", "length", "measure"]
+__all__ = ["lattice_step", "length", "measure", "roughly"]
 
 METRES = {"m": exact(1), "km": exact(1000), "cm": exact("0.01"), "mm": exact("0.001")}
 METRES |= {"mi": exact("1609.344"), "yd": exact("0.9144"), "ft": exact("0.3048")}
@@ -51,3 +51,19 @@ def measure(value: float, unit: str = "") -> str:
     """
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{text} {unit}".strip()
+
+
+def roughly(value: float, unit: str = "") -> str:
+    """Two digits, in the unit that people would say: what is typical, not what is measured.
+
+    >>> roughly(1923.4, "m"), roughly(0.183, "km"), roughly(6.5217), roughly(42.9, "min")
+    ('1.9 km', '180 m', '6.5', '43 min')
+    """
+    if unit in ("m", "km"):
+        value *= float(METRES[unit])
+        unit = "km" if value >= 995 else "m"
+        value /= float(METRES[unit])
+    if 0 < value < 0.001:
+        return f"less than 0.001 {unit}".strip()
+    digits = f"{float(f'{value:.2g}'):,f}".rstrip("0").rstrip(".")
+    return f"{digits} {unit}".strip()
