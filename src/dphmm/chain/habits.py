@@ -166,7 +166,8 @@ class Habits:
         rings: How moves are told apart by length.
         sharpness: Numbers of everybody describe nobody: people and places differ, and each is
             surer than all together. Shares are raised to this power.
-        trust: So many people move in each context as in all of them.
+        trust: So many people move in each context as in all of them; three times the noise of a
+            number, where there is noise.
     """
 
     rings: Rings
@@ -197,8 +198,10 @@ class Habits:
             if settled[near:].sum() > MOST_ANYWHERE * settled.sum():
                 return self.draw(far, zeros=zeros, anywhere=anywhere)
             short = replace(self, rings=replace(self.rings, farther=False))
-            # Added up before they are settled: settled noise is above zero on average.
-            fewer = np.append(far[:near], far[near:].sum())
+            # Noise that is settled is above zero on average, and here are more rings than one:
+            # the usual noise of those besides (a third of `trust`) is not taken for people.
+            besides = self.trust / 3 * (len(far) - near - 1)
+            fewer = np.append(far[:near], far[near:].sum() - besides)
             return short.draw(fewer, turned, zeros=zeros, anywhere=anywhere)
         share = settled + FLOOR
         beyond = float(np.clip(share[-1] / share.sum(), RARELY, MOST_ANYWHERE))
