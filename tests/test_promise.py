@@ -426,8 +426,8 @@ def walk(world: World, rng: np.random.Generator) -> None:
         place, said = int(world.current[state]), len(world.answers)
         if time > longest:
             world.stream.schedule = None  # in some worlds it would never speak
-        if world.answers and rng.random() < 0.15:
-            world.resume()
+        elif world.answers and rng.random() < 0.15:
+            world.resume()  # under its own law, which has a schedule
         if rng.random() < 0.15 and time < longest:
             world.stream.skip()
             world.skipped += 1

@@ -31,11 +31,10 @@ from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, OFF, PILOT, Aud
 from dphmm.audit.sampler import MechanismSampler, Sampler, checked
 from dphmm.audit.sequences import BatchSampler, running_sequence
 from dphmm.geometry.hull import SensitivityHull
-from dphmm.geometry.query import Query
 from dphmm.noise.mechanism import Mechanism, body_for
 from dphmm.noise.staircase import best_gamma
-from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.tables import datasets
 
 __all__ = ["CONTROLS", "Control", "Subject", "controls", "running_example", "sampler_of"]
 
@@ -60,8 +59,8 @@ def running_example(mechanism: str = "knorm") -> Subject:
     or by its cone is the same, and a wrong sampler would pass; here it is not. The whole hull
     is too round to gain from enlarging, so `enlarged` is claimed for {s4, s5, s6} alone.
     """
-    query = Query([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]])
-    policy = PolicyGraph.by_category([0, 1, 1, 2, 2, 2])
+    example = datasets.running_example()
+    query, policy = example.query, example.policy
     if mechanism == "enlarged":
         policy = policy.restricted_to(np.arange(query.n_states) >= 3)
     make = body_for("knorm", "enlarged") if mechanism == "enlarged" else body_for(mechanism)

@@ -161,6 +161,9 @@ def _product(moves: tuple[MarkovModel, ...]) -> MarkovModel:
         least = LEAST_PROBABILITY * possible.astype(np.float64)
         matrix = sparse.csr_array((matrix @ model.transition).maximum(least))
         stays *= 1 - model.anywhere
+    if lands.any() and not lands.all():
+        # A stated step after a jump rules places out again: jumps become moves like others.
+        both = np.maximum(stays * matrix.toarray(), LEAST_PROBABILITY * (matrix.toarray() > 0))
+        return MarkovModel(both + landed)
     anywhere = float(landed.sum())
-    density = landed / anywhere if anywhere else None
-    return MarkovModel(matrix, anywhere=anywhere, density=density)
+    return MarkovModel(matrix, anywhere=anywhere, density=landed / anywhere if anywhere else None)

@@ -8,6 +8,7 @@ from dphmm.tables.datasets.geolife import load_geolife
 from dphmm.tables.datasets.gowalla import load_gowalla
 from dphmm.tables.datasets.placing import Placed, place_trips
 from dphmm.tables.datasets.reading import BadRow, Loaded, LoadReport, Progress
+from dphmm.tables.datasets.running_example import RunningExample, running_example
 from dphmm.tables.datasets.tracks import Trip, cut_trips, resample, split_trips, to_states
 from dphmm.tables.datasets.twins import same_person
 from dphmm.tables.geo import Grid, LocalPlane
@@ -23,6 +24,7 @@ __all__ = [
     "Map",
     "Placed",
     "Progress",
+    "RunningExample",
     "Trip",
     "cut_trips",
     "load_geolife",
@@ -30,6 +32,7 @@ __all__ = [
     "load_tracks",
     "place_trips",
     "resample",
+    "running_example",
     "same_person",
     "split_trips",
     "synthetic_city",
