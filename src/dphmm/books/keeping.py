@@ -74,10 +74,9 @@ def _clocks(transaction: Transaction) -> set[str]:
 
 
 def _everybody(transaction: Transaction, locking: str = "") -> Iterator[Person]:
-    """Everybody in a store, locked in the order of commits where the transaction may write."""
-    rows = transaction.rows(
-        f"SELECT client, name, {PERSON} FROM people ORDER BY client, name" + locking
-    )
+    """Everybody in a store, in the order in which commits lock people."""
+    order = f"client{transaction.by_bytes}, name{transaction.by_bytes}"
+    rows = transaction.rows(f"SELECT client, name, {PERSON} FROM people ORDER BY {order}{locking}")
     for client, name, *row in rows:
         yield person_of(client, name, row)
 
