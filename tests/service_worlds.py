@@ -42,9 +42,13 @@ class World:
             "POST", self.person + "/releases", {"time": time, "state": state}, **options
         )
 
+    def close(self):
+        self.app.close()
+        self.store.close()
+
 
 @contextmanager
 def service(path, **chosen):
     world = World(path, ServiceSettings(**{"tick": 0, "rate": 0, "key_memory": 0, **chosen}))
     yield world
-    world.store.close()
+    world.close()

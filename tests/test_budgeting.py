@@ -21,6 +21,7 @@ from dphmm import (
     Policy,
     PolicyGraph,
     Scenario,
+    Schedule,
     SeededRandomness,
     Spending,
     TimeVaryingModel,
@@ -36,6 +37,7 @@ from dphmm.demo import (
     demo_city,
     demo_scenario,
 )
+from dphmm.geometry.exact import as_text
 from dphmm.scenario.spending import Person, intervals, schedule_of, spend
 from tests.scenarios import FEWER, is_one_line, run, scenarios, trips, written
 
@@ -118,7 +120,16 @@ def test_the_budget_found_keeps_the_error_and_the_next_smaller_does_not() -> Non
     assert all(error > 6 for _, _, error in found.tried[:place])
     assert found.tried[place][2] == found.error(found.best)
     assert found.adopt(line()).settings.limit == found.budget
-    assert find_budget(line(), "0.000001", "12 steps", people=2) is None
+    assert find_budget(line(), "0.000001", "12 steps", people=2, estimate="mean") is None
+
+
+def test_each_budget_that_is_tried_is_spent_as_well_as_it_can_be() -> None:
+    """At the least budgets no way helps, so their best interval says nothing about others."""
+    found = find_budget(line(20), 8, "24 steps", people=3)
+    assert found is not None
+    for amount, way, error in found.tried:
+        alone = find_schedule(line(20), f"{as_text(amount)} per 24 steps", people=3)
+        assert (way, error) == (alone.best, alone.error(alone.best)), amount
 
 
 def test_a_total_limit_outlives_the_design() -> None:
@@ -270,8 +281,17 @@ def test_design_finds_a_budget_or_says_that_there_is_none(tmp_path: Path) -> Non
     found = json.loads(run(*words, "--error", 8, "--json").stdout)
     assert found["expected"] <= 8
     assert found["tried"]
-    none = run(*words, "--error", "0.000001")
+    none = run(*words, "--error", "0.000001", "--estimate", "mean")
     assert (none.exit_code, none.stdout) == (1, "No budget meets the wish.\n")
+
+
+def test_a_scenario_that_answers_gaps_still_does_and_is_tried_so() -> None:
+    town, steps = line(when=Schedule(gaps="answer")), "60 per 12 steps"
+    gap = [([*range(12), *range(24, 36)], [0] * 24)]
+    silent = find_schedule(line(), steps, tracks=gap, error_of="now")
+    told = find_schedule(town, steps, tracks=gap, error_of="now")
+    assert told.adopt(town).settings.when == replace(schedule_of(told.best.every), gaps="answer")
+    assert told.ways[0].now < silent.ways[0].now
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
+from dphmm import MarkovModel, PolicyGraph
 from dphmm.cli import common
 from dphmm.cli.program import COMMANDS, program
+from dphmm.errors import ArgumentError
 from dphmm.scenario import Policy, Scenario, Settings
 from dphmm.tables.files import whole_file, write_whole
 from tests.scenarios import MARK, is_one_line, run, trips, written
@@ -116,6 +119,18 @@ def test_lengths_of_a_scenario_may_have_units(tmp_path: Path) -> None:
         Scenario.load(written(tmp_path)).replace(unit="m").law
         == Scenario.load(written(tmp_path)).law
     ), "a unit is for people to read"
+
+
+def test_a_scenario_from_python_has_a_unit_as_a_file_has(tmp_path: Path) -> None:
+    parts = ([[0, 0], [3, 0], [0, 4]], MarkovModel(np.full((3, 3), 1 / 3)), PolicyGraph.complete(3))
+    town = Scenario(*parts, epsilon=1, unit="km", step="500 m")
+    assert (town.settings.unit, town.query.step) == ("km", Fraction(1, 2))
+    town.save(tmp_path / "town.toml")
+    assert Scenario.load(tmp_path / "town.toml").settings == town.settings
+    assert " km)" in str(town.check())
+    assert town.law == Scenario(*parts, epsilon=1, step="0.5").law
+    with pytest.raises(ArgumentError, match=r"step must be a bare number; .* got '500 m'"):
+        Scenario(*parts, epsilon=1, step="500 m")
 
 
 # Quiet and color

@@ -322,3 +322,24 @@ def test_a_file_and_a_pipe_give_the_same_answers(scenario: Path) -> None:
     assert file.exit_code == pipe.exit_code == 0
     assert out.read_text() == pipe.stdout
     assert not list(scenario.parent.glob(".*part"))
+
+
+def test_a_file_says_what_it_holds_and_its_name_says_its_kind(tmp_path: Path) -> None:
+    path, out = written(tmp_path), tmp_path / "out.csv"
+    rows = trips(("ann", 1, 2), ("ann", 2, 4), ("bob", 1, 3))
+    assert run("release", path, "-", "-o", out, stdin=rows).stdout == (
+        f"{out}: 3 rows of 2 people; may leave\n"
+    )
+    assert run("release", path, "-", "-o", out, "--quiet", stdin=rows).stdout == ""
+    lines = tmp_path / "out.jsonl"
+    assert run("release", path, "-", "-o", lines, stdin=rows).exit_code == 0
+    assert [json.loads(line)["person"] for line in lines.read_text().splitlines()] == [
+        "ann", "ann", "bob",
+    ]  # fmt: skip
+    ledger = tmp_path / "new.jsonl"
+    for name in ("out.parquet", "out.geojson", "out.csv.gz"):
+        refused = run("release", path, "-", "-o", tmp_path / name, "--ledger", ledger, stdin=rows)
+        assert (refused.exit_code, is_one_line(refused.stderr)) == (2, True)
+        assert f"{name}: output must be CSV, or JSON lines with --json" in refused.stderr
+        assert not (tmp_path / name).exists()
+        assert not ledger.exists(), "nothing was spent"

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import product
 from math import exp
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -143,6 +144,28 @@ def test_many_compiled_draws_are_those_one_by_one():
     for number in np.flatnonzero(done):
         assert noise[number].tolist() == fan.draw_with_integers(price, words(int(number)))
     assert done.sum() > TRIALS // 2
+
+
+def test_one_draw_and_many_are_compiled_once_for_both(monkeypatch):
+    """A second kind of words would compile the whole sampler again, on everybody's first run."""
+    fan, price, kinds = fan_of(HULL), Fraction(1), []
+    kernel, arguments = fan.compiled(price)
+
+    def recording(*given):
+        kinds.append(tuple(numba.typeof(one) for one in given))
+        return kernel(*given)
+
+    monkeypatch.setitem(fan._ready, price, (recording, arguments))
+    fan.draw(price, words(0))
+    names = [b"ann", b"bob"]
+    for source in (
+        SecureRandomness(),
+        SeededRandomness(np.random.default_rng(0)),
+        KeyedRandomness(KEY),
+    ):
+        fan.draw_many(price, source, names, (), np.zeros(2, dtype=np.int64))
+    assert len(kinds) >= 4
+    assert len(set(kinds)) == 1
 
 
 @pytest.mark.parametrize(

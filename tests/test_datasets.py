@@ -369,7 +369,7 @@ def test_csv_columns_are_found_by_their_usual_names_or_as_told(folder: Path) -> 
         datasets.load_tracks(path, columns={"person": "nobody"})
     with pytest.raises(ArgumentError, match="columns must name some of"):
         datasets.load_tracks(path, columns={"where": "LAT"})
-    with pytest.raises(DataError, match=r"^a.csv:1: header must have a time and"):
+    with pytest.raises(DataError, match=r"^a.csv:1: header must have a time;"):
         datasets.load_tracks(path)
 
 

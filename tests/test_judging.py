@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from math import log
 from pathlib import Path
@@ -23,6 +24,7 @@ from dphmm import (
     States,
 )
 from dphmm.chain.momentum import MomentumModel
+from dphmm.cli import common
 from dphmm.scenario import judging
 from dphmm.scenario.checking import doubts
 from dphmm.scenario.judging import _score, cross_validate, judge, region_of
@@ -179,9 +181,26 @@ def test_learn_judges_and_refuses_what_is_worse_than_none(
     refused = run(*arguments, "--chain", "momentum")
     assert refused.exit_code == 1
     assert "learned.npz was not written; --force writes it anyway" in refused.stderr
+    assert "from 8 people and" in refused.stderr
+    assert "private: " not in refused.stderr
     assert not out.exists()
+    refused = run(*arguments, "--epsilon", 1)
+    assert refused.stderr.startswith("private: for your eyes"), "also what is refused"
+    assert refused.stdout == ""
+    monkeypatch.setattr(
+        judging, "Judgement", lambda **found: Judgement(**{**found, "only_anywhere": 0.9})
+    )
+    assert run(*arguments).stderr.endswith("larger cells or a --radius\n")
     assert run(*arguments, "--chain", "momentum", "--force").exit_code == 0
     assert out.exists()
+
+
+def test_judging_shows_how_far_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common, "OFTEN", 0.0)
+    arguments = ("learn", folder / "trips.csv", "--scenario", folder / "scenario.toml")
+    assert re.search("dphmm: judging: 1 of 5\n", run(*arguments).stderr)
+    found = run("evaluate", folder / "scenario.toml", folder / "trips.csv").stderr
+    assert re.search(r"dphmm: judging: 1 of \d+\n", found)
 
 
 def test_what_is_private_goes_to_the_screen_and_not_into_the_model(folder: Path) -> None:

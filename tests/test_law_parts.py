@@ -14,7 +14,7 @@ import pytest
 
 from dphmm import MarkovModel, Schedule, UnknownLawWarning
 from dphmm.release.law_parts import PARTS, differing_parts
-from dphmm.scenario import Clock, Policy, Scenario
+from dphmm.scenario import Clock, Policy, Scenario, States
 from dphmm.scenario.released import read_releases
 from tests import paper
 from tests.scenarios import LABELS, is_one_line, paper_scenario, run, trips, written
@@ -91,6 +91,40 @@ def test_answers_under_another_law_of_the_same_name_are_refused(part: str, tmp_p
         assert (result.exit_code, is_one_line(result.stderr)) == (2, True)
         assert result.stderr.endswith(says)
         assert not Path(command[-1]).exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("part", ["policy", "query or its lattice", "mechanism, shape or gamma"])
+def test_no_kind_of_table_goes_into_a_map_or_a_page_under_another_law(
+    kind: str, part: str, tmp_path: Path
+) -> None:
+    def on_earth(**changes: Any) -> tuple[Scenario, Path]:
+        ours = paper_scenario(**changes)
+        degrees = {"latitude": ours.states.numbers["y"], "longitude": ours.states.numbers["x"]}
+        states = States(LABELS, degrees, ours.states.texts)
+        town = Scenario.from_settings(ours.settings, states, ours.model)
+        town.save(tmp_path / "paper.toml")
+        return town, tmp_path / "paper.toml"
+
+    (tmp_path / "trips.csv").write_text(trips(("ann", 1, 2), ("ann", 2, 4)))
+    town, toml = on_earth()
+    table, file = town.release(tmp_path / "trips.csv"), tmp_path / f"released.{kind}"
+    {"csv": table.write_csv, "parquet": table.write_parquet, "jsonl": table.write_ndjson}[kind](
+        file
+    )
+    out = tmp_path / "out.geojson"
+    commands = [("export", what, toml, file, "-o", out) for what in ("answers", "estimates")]
+    commands.append(("report", toml, file, "-o", out))
+    for command in commands:
+        assert run(*command).exit_code == 0
+        out.unlink()
+    on_earth(**SHAPED[part])
+    for command in commands:
+        result = run(*command)
+        assert (result.exit_code, is_one_line(result.stderr)) == (2, True)
+        assert "row must follow the law of 'paper', got another " + part in result.stderr
+        assert file.name in result.stderr
+        assert not out.exists()
 
 
 def test_a_file_of_an_older_version_is_taken_with_a_note(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from dphmm.scenario.learning import moves_within
 from dphmm.scenario.private import GRAINS, Levels, learn_private
 
 SIDE = 5
+WIDE = 52
 GRID = Ground([[x, y] for x in range(SIDE) for y in range(SIDE)])
 LINE = [[0, 0], [1, 0], [2, 0], [9, 9]]
 
@@ -163,6 +164,25 @@ def test_people_of_geolife_are_followed_by_a_model_that_is_private_for_others(
     raw, found, hindsight = (float(np.concatenate(rows).mean()) for rows in apart.values())
     assert found <= now * raw, found / raw
     assert hindsight <= late * raw, hindsight / raw
+
+
+def test_people_who_go_farther_than_memory_reaches_have_a_chain_that_reaches_them() -> None:
+    wide = Ground([[x, y] for x in range(WIDE) for y in range(WIDE)])
+    rings = Rings(wide, farther=True)
+    assert rings.squares.tolist() == [0, 1, 2, 5, 20, 72, 117]
+    assert rings.near == 4
+    assert Rings(wide).squares.tolist() == [0, 1, 2, 5]
+    assert Rings(wide, 3.0, farther=True).squares.tolist() == [0, 1, 2, 6, 9], "as was asked for"
+    for leap, kind, least in ((6, MarkovModel, 0.9), (1, MomentumModel, 0.9)):
+        people = [(np.arange(8), WIDE * leap * np.arange(8) + n) for n in range(50)]
+        learned = learn_private(people, Levels.of_habits(wide), epsilon=1, randomness=seeded(2))
+        assert type(learned.model) is kind
+        assert "0.5 on how far (8 numbers), 0.5 on staying and turning" in learned.source
+        place = WIDE * (WIDE // 2) + WIDE // 2
+        row = learned.model.on_places.at(1).transition[[place]].toarray()[0]
+        far = (wide.steps(np.full(WIDE**2, place), np.arange(WIDE**2)) ** 2).sum(axis=1)
+        within = (far > 20) & (far <= 72) if leap == 6 else far == 1
+        assert row[within].sum() > least
 
 
 # Laws

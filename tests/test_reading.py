@@ -228,6 +228,57 @@ def test_what_cannot_be_seen_from_values_is_asked_for(tmp_path: Path) -> None:
         datasets.load_tracks(path, columns={**columns, "time": 4})
 
 
+def test_columns_that_nobody_uses_are_named_so_that_a_person_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("rider,time,lat,lon\nann,1211000000,48.1,11.5\nbob,1211000000,48.2,11.6\n")
+    _, report = datasets.load_tracks(path)
+    assert list(report.taken) == [
+        "person = the file, time = time, latitude = lat, longitude = lon; times are unix; "
+        "not used: rider"
+    ]
+    for name in ("device_id", "Vehicle", "MMSI"):
+        path.write_text(path.read_text().replace(path.read_text().split(",")[0], name, 1))
+        assert datasets.load_tracks(path).table["person"].to_list() == ["ann", "bob"]
+
+
+def test_objects_within_objects_are_columns_but_the_name_of_a_place_is_nobody(
+    tmp_path: Path,
+) -> None:
+    row = {"ts": 1211000000000, "coords": {"lat": 48.1, "lng": 11.5}, "place": {"name": "park"}}
+    for name, text in (("a.jsonl", json.dumps(row) + "\n"), ("a.json", json.dumps([row]))):
+        (tmp_path / name).write_text(text)
+        table, report = datasets.load_tracks(tmp_path / name)
+        assert table.select("person", "latitude", "longitude").row(0) == ("a", 48.1, 11.5)
+        assert "latitude = coords.lat" in next(iter(report.taken))
+        assert "not used: place.name" in next(iter(report.taken))
+        columns = {"person": "place.name", "latitude": "coords.lat"}
+        table, _ = datasets.load_tracks(tmp_path / name, columns=columns)
+        assert table["person"].to_list() == ["park"]
+
+
+def test_degrees_may_have_a_decimal_comma_and_metres_may_not(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("time;lat;lon\n1211000000;-48,125;11,5\n1211000060;1.234,5;11,5\n")
+    table, report = datasets.load_tracks(path)
+    assert table.select("latitude", "longitude").rows() == [(-48.125, 11.5)]
+    assert report.rows_bad == 1
+    path.write_text("1211000000;-48,125;11,5\n1211000060;-48,126;11,6\n")
+    assert datasets.load_tracks(path).table["longitude"].to_list() == [11.5, 11.6]
+    path.write_text("time;x;y\n1211000000;1,234;5\n")
+    assert datasets.load_tracks(path).report.problems == {"x must be a finite number": 1}
+
+
+def test_a_header_says_what_it_lacks(tmp_path: Path) -> None:
+    for head, lacks in (
+        ("when,lat,lon", "a time"),
+        ("time,lat", "latitude and longitude, x and y, or state"),
+        ("when,lat", "a time and latitude and longitude, x and y, or state"),
+    ):
+        (tmp_path / "a.csv").write_text(f"{head}\n")
+        with pytest.raises(DataError, match=rf"^a.csv:1: header must have {lacks}; say which"):
+            datasets.load_tracks(tmp_path / "a.csv")
+
+
 def test_files_among_others_that_are_no_tracks_are_left_out_and_named(tmp_path: Path) -> None:
     (tmp_path / "ann.txt").write_text(lines("{lat} {lon} 0 {unix}"))
     (tmp_path / "README.txt").write_text("These are the tracks of one taxi.\n")

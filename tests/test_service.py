@@ -19,8 +19,8 @@ from dphmm.books import SCOPES, create_key, find_problems, list_keys, revoke_key
 from dphmm.cost.words import CONDITION, OWN_MOVES
 from dphmm.scenario.models import write_model
 from dphmm.service import ServiceSettings
+from dphmm.service.logs import JsonLines
 from dphmm.service.middleware import until_tick
-from dphmm.service.server import JsonLines
 from tests.crash import paper_scenario
 from tests.service_worlds import World, service
 
@@ -42,7 +42,7 @@ def world(tmp_path):
     world = World(tmp_path)
     yield world
     assert find_problems(world.store) == []
-    world.store.close()
+    world.close()
 
 
 # Paper

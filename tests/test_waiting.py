@@ -167,4 +167,7 @@ def test_a_file_keeps_its_order_and_its_answers(tmp_path: Path) -> None:
     piped = run(*options[:2], "--key-file", key, "--ledger", tmp_path / "c.jsonl", "--lag", 2,
                 stdin=trips(*WALK))  # fmt: skip
     assert sorted(map(str, table(piped.stdout))) == sorted(map(str, waited))
+    stored = run(*options[:-1], "--store", tmp_path / "store.db", "--lag", 2)
+    assert stored.exit_code == 0, stored.output
+    assert table(stored.stdout) == waited
     assert run(*options, tmp_path / "d.jsonl", "--lag", 2, "--engine", "spark").exit_code == 2

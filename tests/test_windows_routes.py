@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from fractions import Fraction
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm import BudgetError, Clock, Limit, Scenario, Schedule
+from dphmm import BudgetError, Clock, Limit, MarkovModel, PolicyGraph, Scenario, Schedule
 from dphmm.books import Store, find_problems
+from dphmm.geometry.exact import as_text
+from dphmm.release import engine
 from dphmm.release.admission import Verdict
 from dphmm.release.engine import Ask
 from dphmm.scenario import Row
@@ -242,6 +247,93 @@ def test_no_window_is_passed_by_killed_servers_on_postgresql(
     request: pytest.FixtureRequest,
 ) -> None:
     check_kills(request.getfixturevalue("postgres_server").new_database(), 100)
+
+
+# Two processes, and any windows
+
+
+Asked = tuple[str, int, Fraction, int]
+"""A person, an instant in tens of minutes, the price, and the verdict."""
+
+
+def random_world(seed: int) -> tuple[dict[str, Limit], dict[int, Scenario]]:
+    """People with limits of their own, and two questions whose steps differ in length."""
+    rng = np.random.default_rng(seed)
+
+    def limit() -> Limit:
+        hours = rng.choice([1, 2, 3, 5], size=int(rng.integers(1, 3)), replace=False).tolist()
+        parts = [f"{as_text(PRICES[int(rng.integers(3))] + h)} per {h} hours" for h in hours]
+        parts += [["9 in all", "30 in all"][int(rng.integers(2))]] * int(rng.integers(2))
+        return Limit.read(", ".join(parts))
+
+    shared, apart = limit(), int(rng.integers(1, 3))
+    town = Scenario([0, 1], MarkovModel([[0.5, 0.5]] * 2), PolicyGraph.complete(2), epsilon=1)
+    towns = {
+        step: town.replace(query=f"q{step}", clock=Clock(f"{step}0 min"), limit=shared, when=when)
+        for step, when in ((1, Schedule(apart=apart)), (3, None))
+    }
+    return {f"p{number}": limit() for number in range(4)}, towns
+
+
+def ask_forwards(url: str, seed: int, side: int) -> list[Asked]:
+    """One process: everybody's rows, about forwards in time, at prices of its own."""
+    people, towns = random_world(seed)
+    rng, asked = np.random.default_rng([seed, side]), []
+    with closing(Store.open(url)) as store:
+        for instant in range(1, 31):
+            for name in rng.permutation([*people]).tolist():
+                for step, town in towns.items():
+                    slot = (instant + int(rng.integers(2))) // step
+                    price = PRICES[int(rng.integers(3))]
+                    one = Ask(town.terms, [name], np.array([slot]), np.array([side]), [price])
+                    (answered,) = engine.release(store, [one])
+                    asked.append((name, slot * step, price, int(answered.verdicts[0])))
+    return asked
+
+
+def check_two_processes(url: str, seed: int) -> None:
+    people, towns = random_world(seed)
+    with closing(Store.open(url)) as store:
+        for name, own in people.items():
+            store.begin(name, budget=own)
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        sides = [pool.submit(ask_forwards, url, seed, side) for side in (0, 1)]
+        asked = [row for side in sides for row in side.result()]
+    assert {Verdict.NEW, Verdict.REPEATED, Verdict.OVER} <= {verdict for *_, verdict in asked}
+    shared = towns[1].settings.limit
+    assert shared is not None
+    for name, own in people.items():
+        mine = [(when, price, verdict) for person, when, price, verdict in asked if person == name]
+        paid = [(when, price) for when, price, verdict in mine if verdict == Verdict.NEW]
+        both = (shared.in_steps("600 s"), own.in_steps("600 s"))
+        assert all(holds(paid, limit) for limit in both)
+        for when, price, verdict in mine:
+            # What is spent only grows, so whatever was refused must still be.
+            refused = not all(allows(paid, limit, when, price) for limit in both)
+            assert refused or verdict != Verdict.OVER
+    assert sum((price for person in paid_in(url, "").values() for _, price in person)) == sum(
+        price for _, _, price, verdict in asked if verdict == Verdict.NEW
+    )
+    with closing(Store.open(url)) as store:
+        assert find_problems(store) == []
+
+
+def test_two_processes_on_one_file_never_pass_any_window(tmp_path: Path) -> None:
+    check_two_processes(str(tmp_path / "store.db"), 1)
+
+
+@pytest.mark.postgres
+def test_two_processes_on_postgresql_never_pass_any_window(request: pytest.FixtureRequest) -> None:
+    check_two_processes(request.getfixturevalue("postgres_server").new_database(), 2)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.parametrize("seed", range(3, 13))
+def test_two_processes_on_postgresql_never_pass_any_of_many_windows(
+    request: pytest.FixtureRequest, seed: int
+) -> None:
+    check_two_processes(request.getfixturevalue("postgres_server").new_database(), seed)
 
 
 # Spark's workers

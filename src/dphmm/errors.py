@@ -52,6 +52,17 @@ LONGEST_NAME = 200
 class DphmmError(Exception):
     """Everything this library raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by calling the class again: some of these have arguments of their own.
+        return _revive, (type(self), self.args, vars(self))
+
+
+def _revive(kind: type[DphmmError], arguments: tuple[Any, ...], facts: dict[str, Any]) -> Any:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(facts)
+    return error
+
 
 class ArgumentError(DphmmError, ValueError):
     """An argument that must be something else: `<argument> must <requirement>, got <value>`."""

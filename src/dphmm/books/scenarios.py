@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from dphmm.books.quotas import check_scenarios
 from dphmm.books.store import Store
 from dphmm.errors import NotFoundError
 
 __all__ = ["add_scenario", "find_scenario", "list_scenarios"]
 
 
-def add_scenario(store: Store, digest: str, content: str, *, client: str = "") -> bool:
-    """Keep a scenario's text under its digest; True if it was not there."""
+def add_scenario(
+    store: Store,
+    digest: str,
+    content: str,
+    *,
+    client: str = "",
+    most: tuple[int, int] | None = None,
+) -> bool:
+    """Keep a scenario's text under its digest; True if it was not there.
+
+    `most` is how many a client may have, and how many letters in all.
+    """
     with store.database.transaction() as transaction:
         added = transaction.rows(
             "INSERT INTO scenarios (client, digest, content) VALUES (?, ?, ?) "
             "ON CONFLICT (client, digest) DO NOTHING RETURNING digest",
             (client, digest, content),
         )
+        if added and most is not None:
+            check_scenarios(transaction, client, most)
     return bool(added)
 
 

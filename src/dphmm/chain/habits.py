@@ -8,7 +8,7 @@ number of places. Bins and reach follow from where the places lie, never from wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import pi
 
@@ -46,6 +46,9 @@ MOST_ANYWHERE = 0.5
 
 CONTEXTS = TURNS + PATIENCE
 
+FEW = 4
+"""Farther rings begin where they have so many times as many places as those before."""
+
 SHARPNESS = 1.6
 """With it regions hold people of GeoLife, Gowalla and a made-up city who were not learned from as
 often as they say (docs/learning.md). A public constant, so it costs nothing."""
@@ -59,22 +62,41 @@ class Rings:
         ground: Where the places lie.
         reach: How far moves go, in the units of the places; by default as far as a chain of a
             million moves does.
+        farther: Whether there are more rings, up to where a chain without memory would reach.
     """
 
     ground: Ground
     reach: float | None = None
+    farther: bool = False
     name = "how far"
 
     @cached_property
     def squares(self) -> IntArray:
         """The largest square of each ring."""
-        if self.reach is None:
-            many = STORED / (pi * CONTEXTS * len(self.ground.places))
-            farthest = int(np.clip(many, 2, SQUARES[-2]))
-        else:
-            # A square that is whole but for rounding is whole: which bins there are is public.
-            farthest = max(1, int((self.reach / self.ground.spacing) ** 2 * (1 + 1e-9)))
+        near = self._near
+        farthest = self._farthest(1) if self.farther and self.reach is None else near[-1]
+        if farthest <= FEW * near[-1]:
+            return near
+        between = [square for square in SQUARES if FEW * near[-1] <= square < farthest]
+        return np.array([*near, *between, farthest])
+
+    @cached_property
+    def near(self) -> int:
+        """How many of the rings a chain with memory reaches."""
+        return len(self._near)
+
+    @cached_property
+    def _near(self) -> IntArray:
+        farthest = self._farthest(CONTEXTS)
         return np.array([square for square in SQUARES if square < farthest] + [farthest])
+
+    def _farthest(self, contexts: int) -> int:
+        """The largest square of all, for a chain that has so many states a place."""
+        if self.reach is None:
+            many = STORED / (pi * contexts * len(self.ground.places))
+            return int(np.clip(many, 2, SQUARES[-2]))
+        # A square that is whole but for rounding is whole: which bins there are is public.
+        return max(1, int((self.reach / self.ground.spacing) ** 2 * (1 + 1e-9)))
 
     @property
     def size(self) -> int:
@@ -167,7 +189,16 @@ class Habits:
             zeros: As for `MarkovModel.fit`.
             anywhere: The probability of going anywhere; by default the share beyond reach.
         """
-        share = settle(far) + FLOOR
+        settled = settle(far)
+        if turned is not None and self.rings.near < len(self.rings.squares):
+            # Decided by noisy numbers: whoever mostly goes beyond what a chain with memory can
+            # hold is followed better by one that reaches them and remembers nothing.
+            within, farther = settled[: self.rings.near], settled[self.rings.near :].sum()
+            if farther > MOST_ANYWHERE * settled.sum():
+                return self.draw(far, zeros=zeros, anywhere=anywhere)
+            short = replace(self, rings=replace(self.rings, farther=False))
+            return short.draw(np.append(within, farther), turned, zeros=zeros, anywhere=anywhere)
+        share = settled + FLOOR
         beyond = float(np.clip(share[-1] / share.sum(), RARELY, MOST_ANYWHERE))
         options = {"anywhere": chosen_anywhere(zeros, anywhere, usual=beyond)}
         share = self._sharp(share[:-1])

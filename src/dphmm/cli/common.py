@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -153,6 +153,8 @@ def progress(items: Iterable[Item], *, total: int | None = None, what: str = "")
 
     Where standard error is no terminal there is a line every half minute instead.
     """
+    if total is None and isinstance(items, Sized):
+        total = len(items)
     with progress_bar(total=total, what=what) as update:
         for item in items:
             yield item

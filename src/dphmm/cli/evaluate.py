@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from fractions import Fraction
+from functools import partial
 from math import floor, log10
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from dphmm.cli.common import (
     columns_from,
     json_option,
     print_json,
+    progress,
     say,
 )
 from dphmm.errors import DphmmError
@@ -33,6 +35,7 @@ from dphmm.tables.states import States
 __all__ = ["command", "facts_of", "judge_learning", "judging_scenario"]
 
 PRIVATE = "private: for your eyes, from true positions; publishing it, or acting on it, tells"
+WATCH = partial(progress, what="judging")
 NEIGHBOURS = 3
 """How far a policy reaches where nobody gave one."""
 
@@ -72,7 +75,7 @@ def command(
         if scenario is None and not Path(file).exists():
             raise click.UsageError("--scenario must be given, none lies beside MODEL")
         used = load_scenario(Scenario, file, read_model(model_file))
-    found = evaluate_trips(used, trips, columns_from(column_names))
+    found = evaluate_trips(used, trips, columns_from(column_names), WATCH)
     if as_json:
         print_json({"scenario": used.name, "private": facts_of(found)})
     else:
@@ -108,7 +111,7 @@ def judge_learning(
     if len(tracks) < FEWEST:
         return None
     try:
-        return cross_validate(lambda people: inside(learn(people)), tracks)
+        return cross_validate(lambda people: inside(learn(people)), tracks, WATCH)
     except DphmmError as fault:
         click.echo(f"dphmm: note: the model could not be judged: {fault}", err=True)
         return None

@@ -107,6 +107,12 @@ def command(
     )
     if not as_json:
         _say_taken(table, report)
+    if report.rows_bad and not report.rows_kept:
+        problem = max(report.problems, key=lambda name: report.problems[name])
+        raise DataError(
+            f"tracks must hold good rows, got {report.rows_bad} bad ones, mostly: {problem}; "
+            f"--time says how times are written, --column which column is which"
+        )
     placed = datasets.place_trips(table, town, clock, outside=outside, gaps=gaps)
     text = placed.table.write_csv(datetime_format="%Y-%m-%dT%H:%M:%SZ")
     if not options["replace"]:

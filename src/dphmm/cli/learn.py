@@ -50,6 +50,8 @@ from dphmm.tables.states import States
 
 __all__ = ["command"]
 
+FAR = "; most moves are none of its own: take a shorter --time-step, larger cells or a --radius"
+
 
 @click.command("learn")
 @click.argument("trips")
@@ -230,9 +232,12 @@ def command(
             if scenario is not None or states.place_columns:
                 judged = judge_learning(tracks, learn, inside)
             if judged is not None and judged.is_sure and judged.is_worse and not force:
-                for line in judged.lines():
+                for line in _told(lost, judged, epsilon is not None):
                     click.echo(line, err=True)
-                click.echo(f"dphmm: {output} was not written; --force writes it anyway", err=True)
+                hint = FAR if judged.only_anywhere > 0.5 else ""
+                click.echo(
+                    f"dphmm: {output} was not written; --force writes it anyway{hint}", err=True
+                )
                 return 1
     write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, lost, judged, epsilon is not None, as_json)
@@ -259,18 +264,23 @@ def _report(
         return
     say(f"{output}: {first.n_places} states, {first.transition.nnz} possible moves")
     if lost is not None and not is_quiet():
-        told = [
-            f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
-            f"{lost['gaps']} lost to gaps, {lost['beyond']} beyond the possible moves"
-        ]
-        told += [] if judged is None else ["judged on people left out in turn:", *judged.lines()]
-        for line in [PRIVATE, *told] if private else told:
+        for line in _told(lost, judged, private):
             click.echo(line, err=private)
     if first.anywhere:
         say(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
     else:
         say(f"zeros are facts: what is promised holds {CONDITION}")
     say(f"source: {learned.source}")
+
+
+def _told(lost: dict[str, int], judged: Judgement | None, private: bool) -> list[str]:
+    """From how much a model was learned, and how it does."""
+    told = [
+        f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
+        f"{lost['gaps']} lost to gaps, {lost['beyond']} beyond the possible moves"
+    ]
+    told += [] if judged is None else ["judged on people left out in turn:", *judged.lines()]
+    return [PRIVATE, *told] if private else told
 
 
 def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:

@@ -223,7 +223,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _what_the_system_said(fault: OSError) -> str:
-    place = f"{fault.filename}: " if fault.filename else "output: "
+    place = f"{fault.filename}: " if fault.filename else "standard output: "
     if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return f"{place}disk must have room, got: {fault.strerror}; run again to continue"
     return f"{place}{fault.strerror or fault}"

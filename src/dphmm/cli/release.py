@@ -29,6 +29,7 @@ from dphmm.cli.common import (
     print_json,
     progress,
     progress_bar,
+    say,
     spark_session,
 )
 from dphmm.cli.stores import Opening, store_options
@@ -136,6 +137,13 @@ def command(
         raise click.UsageError("--continue and --master must go with --engine spark")
     if store is not None and ledger is not None:
         raise click.UsageError("--store must not go with --ledger: a store has its own")
+    ending = Path(output or "").suffix.lower()
+    if ending in (".parquet", ".geojson", ".gz", ".zip"):
+        raise DataError(
+            f"{output}: output must be CSV, or JSON lines with --json, got the name of another "
+            f"kind; dphmm export writes GeoJSON"
+        )
+    as_json = as_json or ending in (".jsonl", ".ndjson")
     randomness = keyed(key_file)
     columns = columns_from(column_names)
     is_file = trips != "-" and Path(trips).is_file()
@@ -179,8 +187,13 @@ def command(
         write = _json_lines if as_json else _csv_lines
         if not as_json:
             out(csv_text([answer_columns(scenario)]))
+        rows_out, people = 0, set[str]()
         for cells in answered:
             out(write(scenario, cells))
+            rows_out += len(cells)
+            people.update(row[0] for row in cells)
+    if out is not _to_standard_output:
+        say(f"{output}: {rows_out} rows of {len(people)} people; may leave")
     if releasing.repeated:
         click.echo(
             f"dphmm: note: {releasing.repeated} rows got the answer that their step had already",

@@ -37,7 +37,8 @@ def weigh(
     states, people = after.shape
     for state in range(states):
         row = after[state]
-        row[:] = jumps[state]
+        for person in range(people):
+            row[person] = jumps[state]
         for entry in range(indptr[state], indptr[state + 1]):
             weight = data[entry]
             source = before[indices[entry]]
@@ -47,7 +48,8 @@ def weigh(
     least = np.full(people, np.inf)
     for state in range(len(logs)):
         norm = logs[state]
-        norm[:] = 0.0
+        for person in range(people):
+            norm[person] = 0.0
         for facet in range(len(offsets)):
             height, offset = heights[facet, state], offsets[facet]
             answer = answers[facet]
@@ -81,7 +83,9 @@ def settle(
     """
     states, people = after.shape
     total = np.zeros(people)
-    means[:] = 0.0
+    for axis in range(len(means)):
+        for person in range(people):
+            means[axis, person] = 0.0
     least = np.full(people, np.inf)
     for state in range(states):
         row, factor = after[state], factors[state]

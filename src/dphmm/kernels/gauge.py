@@ -27,6 +27,19 @@ def norms(vectors: IntArray, normals: IntArray, offsets: IntArray) -> FloatArray
 
 
 @njit(cache=True)
+def first_above(edges: IntArray, value: int | np.int64) -> int:
+    """The first of some rising numbers that is above a value, by its place."""
+    low, high = 0, len(edges)
+    while low < high:
+        middle = (low + high) // 2
+        if edges[middle] > value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True)
 def layer(height: np.int64, free: np.int64, offset: np.int64) -> np.int64:
     """ceil(max(height / offset - gamma, 0)), where free is the whole part of gamma offset."""
     if height <= free:

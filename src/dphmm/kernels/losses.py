@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
-from dphmm.kernels.gauge import layer
+from dphmm.kernels.gauge import first_above, layer
 
 SLACK = 1e-14
 """More than the rounding of a norm, as a part of what it is made of."""
@@ -47,7 +47,7 @@ def cell_masses(
                 n = (n + x[i] * inverse[i, j]) % volume
             if strict[j] and n == 0:
                 n = np.int64(volume)
-            block = np.searchsorted(edges, n - strict[j], side="right") - 1
+            block = first_above(edges, n - strict[j]) - 1
             total += n
             low += edges[block] + strict[j]
             wide += edges[block + 1] - edges[block] - 1
@@ -99,7 +99,10 @@ def tabulate(
     reach = min(reach + extra, 1.0)
     corner = np.empty(rank)
     for block in range(bins**rank):
-        if not masses[block].any():
+        weighs = False
+        for part in range(layers):
+            weighs |= masses[block, part] != 0.0
+        if not weighs:
             continue
         for many in range(ranges**rank):
             place, left = block, many

@@ -64,7 +64,7 @@ def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: M
     n, width = len(indptr) - 1, values.shape[1]
     out = np.full((n, width), UNREACHABLE, dtype=values.dtype)
     best = np.full(width, UNREACHABLE, dtype=values.dtype)
-    if anywhere.any():
+    if _any(anywhere):
         for i in range(len(values)):
             for k in range(width):
                 best[k] = max(best[k], values[i, k])
@@ -82,18 +82,28 @@ def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: M
 
 
 @njit(cache=True, nogil=True)
+def _any(mask: Mask) -> bool:
+    found = False
+    for i in range(len(mask)):
+        found |= mask[i]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def split(
     values: IntArray, together: Mask, indptr: IntArray, indices: IntArray, anywhere: Mask
 ) -> None:
     """Mark the pairs of states that some state of `together` leads to, both of them."""
     n, before = len(indptr) - 1, len(together)
-    if not together.any():
+    if not _any(together):
         return
     counts = np.zeros(before + 1, dtype=np.int64)
     for p in range(len(indices)):
         counts[indices[p] + 1] += 1
-    starts = np.cumsum(counts)
-    after, filled = np.empty(len(indices), dtype=np.int64), starts.copy()
+    starts, filled = np.zeros(before + 1, np.int64), np.zeros(before + 1, np.int64)
+    for i in range(before):
+        starts[i + 1] = filled[i + 1] = starts[i] + counts[i + 1]
+    after = np.empty(len(indices), dtype=np.int64)
     for j in range(n):
         for p in range(indptr[j], indptr[j + 1]):
             after[filled[indices[p]]] = j
@@ -146,14 +156,23 @@ def add_losses(values: IntArray, losses: IntArray, infinite: int) -> bool:
 def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> int:
     """The largest value of a pair whose two states share a successor; negative if none do."""
     best = UNREACHABLE
-    if anywhere.any():
-        return int(values.max())
     for j in range(len(indptr) - 1):
+        if anywhere[j]:
+            return _largest(values)
         for p in range(indptr[j], indptr[j + 1]):
             row = values[indices[p]]
             for q in range(indptr[j], p):
                 best = max(best, int(row[indices[q]]))
             best = max(best, int(row[indices[p]]))
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _largest(values: IntArray) -> int:
+    best = int(values[0, 0])
+    for j in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            best = max(best, int(values[j, k]))
     return best
 
 
@@ -165,7 +184,10 @@ def best_predecessors(
     n = len(indptr) - 1
     best = np.full(n, -np.inf)
     chosen = np.zeros(n, dtype=np.int64)
-    likeliest = np.argmax(values)
+    likeliest = 0
+    for i in range(len(values)):
+        if values[i] > values[likeliest]:
+            likeliest = i
     for j in range(n):
         if anywhere[j]:
             best[j] = values[likeliest]

@@ -5,6 +5,9 @@ The exponential is left to NumPy, whose own loop is faster, so a step is `weigh`
 `kernels.batch` does for the same person, so that both give the same bits. Integers come as
 floats that hold them exactly: the caller guarantees that facets times differences stay below
 2**53.
+
+Loops are written out, here and in the other kernels: a slice, a minimum or a search of NumPy's
+takes numba longer to compile, on everybody's first run, than all the rest of its function.
 """
 
 from __future__ import annotations
@@ -35,9 +38,11 @@ def exponents(
     integers below 2**53 is rounded to a whole number only if it is one, so the ceiling is
     exact; a product with an inverse would not be.
     """
-    result[:] = 0.0
+    for s in range(len(result)):
+        result[s] = 0.0
     for h in range(len(offsets)):
-        height[:] = 0.0
+        for s in range(len(result)):
+            height[s] = 0.0
         for axis in range(len(answer)):
             slope = normals[h, axis]
             place = answer[axis]
@@ -53,7 +58,9 @@ def exponents(
     if len(free):
         for s in range(len(result)):
             result[s] = np.ceil(result[s])
-    least = result.min()
+    least = np.inf
+    for s in range(len(result)):
+        least = min(least, result[s])
     for s in range(len(result)):
         result[s] = -epsilon * (result[s] - least)
 
@@ -177,7 +184,8 @@ def settle(
         if possible[state] and weight < least:
             least = weight
     scale(after, total)
-    mean[:] = 0.0
+    for axis in range(len(mean)):
+        mean[axis] = 0.0
     for state in range(len(after)):
         for axis in range(len(mean)):
             mean[axis] += after[state] * values[state, axis]

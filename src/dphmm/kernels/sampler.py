@@ -95,7 +95,7 @@ def _draw(
     """Write an accepted point of a cell; the number of its cone."""
     rank = len(layer)
     while True:
-        cone = np.searchsorted(edges, below(edges[-1], words, cursor), side="right")
+        cone = gauge.first_above(edges, below(edges[-1], words, cursor))
         volume = volumes[cone]
         for j in range(rank):
             x[j] = below(volume, words, cursor)
@@ -140,7 +140,7 @@ def _wide_draw(
     """`_draw` with two words a number."""
     rank = len(layer)
     while True:
-        cone = np.searchsorted(edges, below(edges[-1], words, cursor), side="right")
+        cone = gauge.first_above(edges, below(edges[-1], words, cursor))
         volume = volumes[cone]
         for j in range(rank):
             x[j] = np.uint64(below(np.int64(volume), words, cursor))

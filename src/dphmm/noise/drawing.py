@@ -53,6 +53,10 @@ class Sampler(ABC):
 
     body: SensitivityHull
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A compiled function that travels to another process is compiled there once more.
+        return {name: held for name, held in vars(self).items() if name != "_ready"}
+
     @abstractmethod
     def draw_with_integers(self, epsilon: Fraction, words: Words) -> list[int]:
         """One noise vector, with integers of any size."""
@@ -163,6 +167,9 @@ class Sampler(ABC):
         if compiled is None:
             return noise, done
         kernel, arguments = compiled
+        # A stream's words may be written to and a batch's may not: one kind, compiled once.
+        words = words.view()
+        words.flags.writeable = False
 
         def part(rows: slice) -> None:
             done[rows] = kernel(words[rows], *arguments, noise[rows])

@@ -27,6 +27,9 @@ __all__ = ["Ask", "Part", "cut_into_parts", "find_steps", "people_waiting", "tak
 TOGETHER = 2**16
 """Rows that share one commit."""
 
+STEP = 400
+"""States that could be looked at in the time that a step takes besides."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ask:
@@ -96,6 +99,13 @@ class Part:
         if terms.schedule is not None and terms.schedule.error is not None:
             self.done = int(np.searchsorted(times, times[first], side="right"))
         return slice(first, self.done)
+
+    def way(self, terms: Terms) -> int:
+        """What leading the belief to the last step takes, in states that are looked at."""
+        times, standing = self.steps[1], self.place.standing
+        began = int(times[0]) - 1 if terms.origin is None else terms.origin
+        steps = int(times[-1]) - (began if standing is None else standing.time)
+        return max(steps, len(times)) * (terms.model.n_states + STEP)
 
     @property
     def has_more(self) -> bool:

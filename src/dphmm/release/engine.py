@@ -18,7 +18,7 @@ from itertools import compress
 
 import numpy as np
 
-from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError
+from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, TooLargeError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import LATEST, Verdict, admit, refusals
 from dphmm.release.answers import Answers
@@ -37,10 +37,17 @@ from dphmm.release.said import Release
 from dphmm.release.schedule import expected_error
 from dphmm.release.standing import Standing
 
-__all__ = ["Answered", "Ask", "judge", "release"]
+__all__ = ["Answered", "Ask", "LongWayError", "judge", "release"]
 
 LONG = 20_000
 """Rows of one person that are drawn before they are committed."""
+
+
+class LongWayError(TooLargeError):
+    """It is a long way to a row from where its person stands; nothing was drawn or written."""
+
+    def __init__(self) -> None:
+        super().__init__("time must be nearer to the one before; ask for one in between first")
 
 
 class Answered:
@@ -85,6 +92,7 @@ def release(
     asks: Sequence[Ask],
     randomness: Randomness | None = None,
     done: Callable[[int], object] = lambda rows: None,
+    most: int | None = None,
 ) -> list[Answered]:
     """The answers to some asks, durable when this returns; a refusal stands in its row.
 
@@ -93,6 +101,8 @@ def release(
         asks: The rows; those of one person are answered in order of time.
         randomness: Where noise comes from; the operating system by default.
         done: Hears how many more rows have their answer.
+        most: How long the ways of all who share a commit may be, see `Part.way`; whose would be
+            longer get a `LongWayError`, and can be asked for where there is time.
     """
     check_key(book, randomness)
     source = SecureRandomness() if randomness is None else randomness
@@ -102,7 +112,7 @@ def release(
         taken = take_together(waiting)
         now = [parts[0] for parts in taken]
         try:
-            _answer(book, asks, answered, now, source)
+            _answer(book, asks, answered, now, source, most)
         except MovedError as moved:
             # Nothing was written for anybody; those who did not move are simply asked again.
             if not any(part.line in moved.lines for part in now):
@@ -139,8 +149,11 @@ def _answer(
     answered: Sequence[Answered],
     parts: list[Part],
     source: Randomness,
+    most: int | None = None,
 ) -> None:
     _find(book, asks, parts)
+    if most is not None:
+        parts = _within(most, asks, answered, parts)
     drawn: list[Answers] = []
     waiting = parts
     while waiting:
@@ -166,6 +179,21 @@ def _answer(
     for part in parts:
         if part.repeats:
             _repeat(book, answered[part.number], part)
+
+
+def _within(
+    most: int, asks: Sequence[Ask], answered: Sequence[Answered], parts: list[Part]
+) -> list[Part]:
+    """Those whose ways, the shortest first, are not too long together; the others are told."""
+    ways = [part.way(asks[part.number].terms) for part in parts]
+    near, walked = [], 0
+    for place in sorted(range(len(parts)), key=ways.__getitem__):
+        part, walked = parts[place], walked + ways[place]
+        if walked <= most:
+            near.append(part)
+        else:
+            answered[part.number].faults.update(dict.fromkeys(part.rows.tolist(), LongWayError()))
+    return near
 
 
 def _admit(

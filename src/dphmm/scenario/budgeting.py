@@ -7,6 +7,7 @@ best interval lies depends on how people move, so it is looked for on people.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,7 +23,7 @@ from dphmm.cost.limit import Limit, Window
 from dphmm.errors import ArgumentError, expect, expect_each, expect_one_of
 from dphmm.geometry.exact import Exact, as_text, whole
 from dphmm.noise.mechanism import MECHANISMS
-from dphmm.scenario.designing import find_smallest, wanted_error
+from dphmm.scenario.designing import wanted_error
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.spending import (
     Person,
@@ -58,8 +59,8 @@ ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 LEAST, MOST = Fraction(1, 100), 10
 """The least budget that is tried in a window, and the most for each of its steps."""
 
-NEAR = 3
-"""The best interval of a budget is looked for within this factor of that of another."""
+SHORTER = 3
+"""With less to spend the best interval is not looked for below this part of that with more."""
 
 
 @dataclass(frozen=True)
@@ -127,19 +128,22 @@ class BudgetDesign:
         return f"{self.people} people of the tracks given"
 
     def adopt(self, scenario: Scenario) -> Scenario:
-        """The scenario with the recommended way written into it; a limit in all stays.
+        """The scenario with the recommended way written into it.
+
+        A limit in all stays, and so does whether gaps are answered.
 
         Args:
             scenario: The one that was designed for.
         """
         expect(scenario, Scenario, "scenario")
-        best, limit = self.best, scenario.settings.limit
+        best, limit, before = self.best, scenario.settings.limit, scenario.settings.when
+        when = schedule_of(best.every)
         return scenario.replace(
             epsilon=best.epsilon,
             mechanism=best.mechanism,
             gamma=None,
             limit=self.budget & Limit(None if limit is None else limit.total),
-            when=schedule_of(best.every),
+            when=when if before is None else replace(when, gaps=before.gaps),
             estimate=best.estimate,
         )
 
@@ -205,14 +209,13 @@ def find_budget(
     found: dict[int, BudgetDesign] = {}
 
     def holds(place: int) -> bool:
-        if place not in found:
-            nearest = min(found, key=lambda other: abs(other - place), default=None)
-            near = None if nearest is None else found[nearest].best.every
-            found[place] = trial.of(f"{as_text(rounds[place])} per {per}", near)
-        return found[place].error(found[place].best) <= wanted
+        more = min((other for other in found if other > place), default=None)
+        shortest = 1 if more is None else found[more].best.every // SHORTER
+        one = found[place] = trial.of(f"{as_text(rounds[place])} per {per}", shortest)
+        return one.error(one.best) <= wanted
 
-    place = find_smallest(holds, 0, len(rounds) - 1)
-    if place is None:
+    place = bisect_left(range(len(rounds)), True, key=holds)
+    if place == len(rounds):
         return None
     best = {one: found[one].best for one in sorted(found)}
     tried = tuple((rounds[one], way, found[one].error(way)) for one, way in best.items())
@@ -258,8 +261,8 @@ class _Trial:
             )
         return limit.in_steps(self.scenario.settings.clock.law, argument).windows[0]
 
-    def of(self, budget: Exact | Limit, near: int | None = None) -> BudgetDesign:
-        """The ways to spend a budget; with `near` only intervals that are not far from it."""
+    def of(self, budget: Exact | Limit, shortest: int = 1) -> BudgetDesign:
+        """The ways to spend a budget, with intervals of at least so many steps."""
         window, people = self.window(budget), self._given
         if people is None:
             people = walk_people(self.scenario, window.width, self.people, self.seed)
@@ -272,7 +275,7 @@ class _Trial:
         )
         least = inf
         for every in intervals(window.width):
-            if near is not None and not near <= NEAR * every <= NEAR * NEAR * near:
+            if every < shortest:
                 continue
             kind = self.estimate or "mean"
             ways = tuple(attempt(every, noise, kind) for noise in self.mechanisms)

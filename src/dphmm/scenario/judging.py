@@ -7,7 +7,7 @@ that are only simulated. Whoever publishes a model because of it, or does not, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any, NamedTuple
@@ -40,6 +40,9 @@ __all__ = [
 
 People = Sequence[tuple[Any, Any]]
 """For each person slots, and the states in them."""
+
+Watch = Callable[[Any], Iterable[Any]]
+"""What sees work come by, for a progress bar."""
 
 REGIONS = (0.5, 0.9)
 STEPS = 1200
@@ -159,43 +162,52 @@ class _Read(NamedTuple):
     expected: list[float]
 
 
-def evaluate_trips(scenario: Scenario, trips: Any, columns: Any = None) -> Judgement:
+def evaluate_trips(
+    scenario: Scenario, trips: Any, columns: Any = None, watch: Watch = iter
+) -> Judgement:
     """See `Scenario.evaluate`."""
     clock = scenario.settings.clock
     rows = read_trips(trips, scenario.states, clock, columns=columns, together=TOGETHER)
-    return judge([(scenario, tracks_of(rows))])
+    return judge([(scenario, tracks_of(rows))], watch=watch)
 
 
-def cross_validate(learn: Callable[[People], Scenario], people: People) -> Judgement:
+def cross_validate(
+    learn: Callable[[People], Scenario], people: People, watch: Watch = iter
+) -> Judgement:
     """How a way of learning does on people who are left out in turn.
 
     Args:
         learn: The scenario with the model of some people.
         people: Everybody.
+        watch: Sees every part of the work come by.
     """
     if len(people) < 2:
         raise ArgumentError(f"people must be at least 2 to leave some out, got {len(people)}")
     order = np.random.default_rng(SEED).permutation(len(people))
     parts = []
-    for fold in range(min(FOLDS, len(people))):
+    for fold in watch(range(min(FOLDS, len(people)))):
         held = set(order[fold::FOLDS].tolist())
         learned = learn([one for place, one in enumerate(people) if place not in held])
         parts.append((learned, [people[place] for place in sorted(held)]))
-    return judge(parts, lag=None)
+    return judge(parts, lag=None, watch=watch)
 
 
-def judge(parts: Sequence[tuple[Scenario, People]], lag: int | None = LAG) -> Judgement:
+def judge(
+    parts: Sequence[tuple[Scenario, People]], lag: int | None = LAG, watch: Watch = iter
+) -> Judgement:
     """How models do on people they were not learned from, all together.
 
     Args:
         parts: Models in their scenarios, and the people of each.
         lag: How many steps late estimates are late, which takes longest; None for none.
+        watch: Sees every walk come by.
     """
-    found: list[_Read] = []
+    walks = []
     for fold, (scenario, people) in enumerate(parts):
         rng = np.random.default_rng([SEED, fold])
-        walks = _sample(people, -(-STEPS // len(parts)), rng)
-        found += [_read(scenario, *walk, rng, lag) for walk in walks]
+        chosen = _sample(people, -(-STEPS // len(parts)), rng)
+        walks += [(scenario, *walk, rng, lag) for walk in chosen]
+    found: list[_Read] = [_read(*walk) for walk in watch(walks)]
     if not found:
         raise DataError("trips must hold neighbouring steps, got no move; is the time step right?")
     scenario = parts[0][0]

@@ -139,7 +139,7 @@ class Levels:
             reach: How far moves go; see `Rings`.
             turns: Whether the chain remembers the last move.
         """
-        rings = Rings(ground, reach)
+        rings = Rings(ground, reach, farther=True)
         if not turns:
             return cls((Walked(rings),), (Fraction(1),), rings)
         return cls((Walked(rings), Walked(Turns(ground))), (FIRST, 1 - FIRST), rings)

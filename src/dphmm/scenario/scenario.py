@@ -42,6 +42,7 @@ from dphmm.scenario.releasing import begin_stream, open_stream, release_trips
 from dphmm.scenario.settings import Policy, Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
+from dphmm.tables.units import length
 
 if TYPE_CHECKING:
     from dphmm.audit import Audit
@@ -67,7 +68,7 @@ class Scenario:
             probability of each label.
         name: What the scenario is called.
         columns: The columns of the states that are asked for; by default their coordinates.
-        step: The spacing of the lattice on which answers lie, in the units of the columns.
+        step: The spacing of the lattice on which answers lie, in `unit` or with its own.
         query: What the ledger calls the question; two answers to one question at one time are
             never given.
         mechanism: See `Plan`.
@@ -78,15 +79,14 @@ class Scenario:
         delta: See `Plan`.
         clock: How times are cut into steps.
         estimate: What stands for a belief: its "mean", or its geometric "median".
+        unit: What the columns are measured in, such as "m", for people to read.
         when: When to speak; at every step by default.
         source: Where the model came from, in a sentence.
 
     >>> from dphmm import MarkovModel
     >>> places = States.on_plane([[0, 0], [3, 0], [0, 4]], labels=("home", "work", "park"))
     >>> walk = MarkovModel([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
-    >>> town = Scenario(
-    ...     places, walk, PolicyGraph.complete(3), epsilon=1, start="home", name="town"
-    ... )
+    >>> town = Scenario(places, walk, PolicyGraph.complete(3), epsilon=1, start="home", name="town")
     >>> town
     Scenario('town', 3 states, epsilon 1)
     """
@@ -112,6 +112,7 @@ class Scenario:
         delta: Exact = 0,
         clock: Clock | None = None,
         estimate: Estimate = "mean",
+        unit: str = "",
         when: Schedule | None = None,
         source: str = GIVEN,
     ) -> None:
@@ -127,10 +128,10 @@ class Scenario:
         checked: Any = Settings  # which makes every number exact
         settings = checked(
             name, epsilon, limit=limit, start=start, columns=columns,
-            step=1 if step is None else step, query=query, policy=rules,
+            step=1 if step is None else length(step, unit, "step"), query=query, policy=rules,
             mechanism=mechanism, shape=shape, gamma=as_gamma(gamma, mechanism), repair=repair,
             full_rank=full_rank, delta=delta, clock=Clock() if clock is None else clock,
-            when=when, estimate=estimate,
+            when=when, estimate=estimate, unit=unit,
         )  # fmt: skip
         self._build(settings, states, model, source, (), graph)
 
@@ -177,8 +178,7 @@ class Scenario:
         self.settings = settings
         self.states = states
         self.model = model
-        self.source = source
-        """Where the chain came from, in a sentence."""
+        self.source = source  # where the chain came from, in a sentence
         if graph is not None and graph.n_states != len(states):
             raise ScenarioError(f"policy must have {len(states)} states, got {graph.n_states}")
         self._graph = graph

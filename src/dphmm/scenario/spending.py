@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import zip_longest
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -139,7 +140,8 @@ def spend(
         }
         moves, stays = (Stream(scenario.model, plan, **options) for _ in range(2))
         truth = scenario.query.values[person.states]
-        now = np.array([_release(moves, *row) for row in zip(*person, strict=True)])
+        last = [None, *person.states.tolist()] if scenario.terms.fills_gaps else [None]
+        now = np.array([_release(moves, *row) for row in zip_longest(*person, last[:-1])])
         seen = moves.smoothed()[person.slots - moves.began - 1]
         home = _home(stays, int(person.states[0]), window.width)
         errors.append([_distance(now, truth), _distance(seen, truth), _distance(home, truth[:1])])
@@ -149,9 +151,13 @@ def spend(
     return Spending(every, epsilon, mechanism, estimate, now_error, hindsight, spread, adversary)
 
 
-def _release(stream: Stream, slot: int, state: int) -> FloatArray:
-    """The estimate of a row; the steps before it that had none are skipped."""
-    stream.skip(int(slot) - stream.time - 1)
+def _release(stream: Stream, slot: int, state: int, last: int | None) -> FloatArray:
+    """The estimate of a row; steps before it without one are skipped, or have the last state."""
+    missing = int(slot) - stream.time - 1
+    if last is None:
+        stream.skip(missing)
+    for _ in range(0 if last is None else missing):
+        stream.release(last)
     return stream.release(int(state)).estimate
 
 

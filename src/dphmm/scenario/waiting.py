@@ -108,11 +108,13 @@ class LateRows:
             standing = self._book.adopted(line) or begun
         if standing.law != terms.law or standing.time >= first:
             return None
-        said = [one for one in self._book.answers(line, after=standing.time) if one.time < first]
+        # A store has no answers of somebody whom it does not know, not even none.
+        said = self._book.answers(line, after=standing.time) if place.known else ()
         estimates = Estimates(
             terms.model, terms.plan, start=standing.belief, time=standing.time, lag=self._lag,
             estimate=terms.estimate,
         )  # fmt: skip
         for record in said:
-            estimates.tell(record.time, record.lattice, record.epsilon)
+            if record.time < first:
+                estimates.tell(record.time, record.lattice, record.epsilon)
         return estimates

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cachetools import TTLCache
 
@@ -23,9 +24,16 @@ class RefusedError(DphmmError):
     status: int
     message: str
     retry_after: int | None = None
+    where: Sequence[str] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.message
+
+    def all_headers(self) -> dict[str, str]:
+        """What is told besides the message."""
+        later = {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+        return {**self.headers, **later}
 
 
 class Access:
@@ -36,7 +44,7 @@ class Access:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._known: TTLCache[str, Key] = TTLCache(REMEMBERED, settings.key_memory)
-        self._by_key = Buckets(settings.rate)
+        self._by_client = Buckets(settings.rate)
         self._by_address = Buckets(settings.wrong_keys)
 
     def identify(self, header: str | None, address: str) -> tuple[str, Key | None]:
@@ -62,7 +70,7 @@ class Access:
 
     def check(self, key: Key, scope: str) -> None:
         """Refuse a key without the scope, or one that asks too often."""
-        if not self._by_key.take(key.digest):
+        if not self._by_client.take(key.client):
             raise RefusedError(429, "requests must come more slowly; wait a second", retry_after=1)
         if scope not in key.scopes:
             raise RefusedError(403, f"the key must have the scope {scope!r}, got one without it")

@@ -18,14 +18,19 @@ from dphmm.books import Key, Store, find_key
 from dphmm.errors import BudgetError, DphmmError, NotFoundError, StoreError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.book import check_key
+from dphmm.release.engine import LongWayError
 from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
 from dphmm.service.committing import GroupCommit, Threads
-from dphmm.service.handlers import Handlers, show_release
+from dphmm.service.doors import Door, Doors
+from dphmm.service.handlers import Handlers
+from dphmm.service.logs import log
 from dphmm.service.metrics import Metrics
-from dphmm.service.middleware import Middleware
+from dphmm.service.middleware import UNREACHABLE, Middleware
 from dphmm.service.page import api_page
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.showing import Released, invalid, released
+from dphmm.service.workers import Workers
 
 __all__ = ["create_app"]
 
@@ -33,24 +38,20 @@ Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="A scenario's
 Person = Annotated[str, Path(min_length=1, max_length=200, description="The person's name.")]
 
 
-def _needs(scope: str) -> Any:
-    async def check(request: Request) -> str:
-        key: Key = request.state.key
-        request.state.access.check(key, scope)
-        return key.client
-
-    return Depends(check)
+async def _client(request: Request) -> str:
+    """Whose key it is; that it may do this was asked before the body was read."""
+    key: Key = request.state.key
+    return key.client
 
 
-Releasing = Annotated[str, _needs("release")]
-Reading = Annotated[str, _needs("read")]
-Managing = Annotated[str, _needs("admin")]
+Client = Annotated[str, Depends(_client)]
 Endpoint = Callable[..., Any]
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": bodies.Problem}
     for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 503)
 }
+STREAM = "/v1/scenarios/{digest}/people/{person}"
 
 
 def create_app(
@@ -61,11 +62,13 @@ def create_app(
     settings = settings or ServiceSettings()
     metrics, access, threads = Metrics(), Access(settings), Threads(settings)
     handlers = Handlers(store, settings, randomness)
+    workers = Workers(store, settings, randomness)
     commit = GroupCommit(store, threads, settings, randomness)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        workers.close()
         threads.close()
         store.close()
 
@@ -84,161 +87,186 @@ def create_app(
         address = request.client.host if request.client else ""
         secret, key = access.identify(request.headers.get("authorization"), address)
         if key is None:
-            key = access.remember(await threads.run(find_key, store, secret), address)
+            key = access.remember(await threads.run("", find_key, store, secret), address)
         return key
 
-    stream = "/v1/scenarios/{digest}/people/{person}"
-    bearer = [Depends(HTTPBearer(auto_error=False, description="A key of this service."))]
-    route = partial(_route, app, bearer)
+    async def is_small(client: str, digest: str) -> bool:
+        """Whether a scenario is at hand here; a worker prepares it the first time."""
+        if not handlers.is_known(client, digest):
+            handlers.keep(client, digest, await workers.run(client, "load", client, digest))
+        return handlers.is_small(client, digest)
+
+    async def call(name: str, client: str, digest: str, *arguments: Any) -> Response:
+        """Do something with a scenario here if that is sure to be short, in a worker if not."""
+        if await is_small(client, digest):
+            work = getattr(handlers, name)
+            return JSONResponse(await threads.run(client, work, client, digest, *arguments))
+        return JSONResponse(await workers.run(client, name, client, digest, *arguments))
+
+    doors = Doors(settings)
+    route = partial(_route, app, doors)
 
     @app.get("/health", tags=["operation"], responses={503: {"model": bodies.Problem}})
     async def health() -> dict[str, str]:
         """Whether the service can reach its store."""
-        result: dict[str, str] = await threads.run(handlers.health)
+        result: dict[str, str] = await threads.run("", handlers.health)
         return result
 
     @app.get("/docs", include_in_schema=False)
     async def show_page() -> HTMLResponse:
         return HTMLResponse(api_page(app.openapi()))
 
-    @route("GET", "/metrics", None)
-    async def show_metrics(client: Managing) -> Response:
+    @route("GET", "/metrics", "admin", None)
+    async def show_metrics() -> Response:
         """Counters for Prometheus; none depends on a true state or on a duration."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @route("POST", "/v1/scenarios", bodies.ScenarioSummary, also=201)
-    async def add_scenario(body: bodies.NewScenario, client: Managing) -> Response:
+    @route("POST", "/v1/scenarios", "admin", bodies.ScenarioSummary, also=201, body="NewScenario")
+    async def add_scenario(request: Request, client: Client) -> Response:
         """Keep a scenario; its id is the SHA-256 of its content. 201 if it is new."""
-        summary, new = await threads.run(handlers.add_scenario, client, body)
+        content = await request.body()
+        summary, new, small = await workers.run(client, "add_scenario", client, content)
+        handlers.keep(client, summary["id"], small)
         return JSONResponse(summary, 201 if new else 200)
 
-    @route("GET", "/v1/scenarios", None)
-    async def list_scenarios(client: Reading) -> Response:
+    @route("GET", "/v1/scenarios", "read", bodies.ScenarioIds)
+    async def list_scenarios(client: Client) -> Response:
         """The ids of your scenarios."""
-        return JSONResponse(await threads.run(handlers.scenarios, client))
+        return JSONResponse(await threads.run(client, handlers.scenarios, client))
 
-    @route("GET", "/v1/scenarios/{digest}", bodies.ScenarioSummary)
-    async def show_scenario(digest: Digest, client: Reading) -> Response:
+    @route("GET", "/v1/scenarios/{digest}", "read", bodies.ScenarioSummary)
+    async def show_scenario(digest: Digest, client: Client) -> Response:
         """What a scenario is called and what a release costs."""
-        return JSONResponse(await threads.run(handlers.scenario, client, digest))
+        return await call("scenario", client, digest)
 
-    @route("PUT", stream, bodies.StreamSummary)
+    @route("PUT", STREAM, "release", bodies.StreamSummary)
     async def open_stream(
-        digest: Digest, person: Person, client: Releasing, body: bodies.NewStream | None = None
+        digest: Digest, person: Person, client: Client, body: bodies.NewStream | None = None
     ) -> Response:
         """Make a person known, once; doing it again changes nothing."""
-        given = body or bodies.NewStream()
-        return JSONResponse(await threads.run(handlers.begin, client, digest, person, given))
+        return await call("begin", client, digest, person, body or bodies.NewStream())
 
-    @route("POST", stream + "/releases", bodies.Released)
+    @route("POST", STREAM + "/releases", "release", bodies.Released)
     async def release(
-        digest: Digest, person: Person, body: bodies.NewRelease, client: Releasing
+        digest: Digest, person: Person, body: bodies.NewRelease, client: Client
     ) -> Response:
         """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
-        if handlers.has_ready(client, digest):
+        answer: Released | None = None
+        if await is_small(client, digest):
             scenario, ask = handlers.ask(client, digest, person, body)
-        else:
-            scenario, ask = await threads.run(handlers.ask, client, digest, person, body)
-        answered = await commit.release(ask)
-        release, repeated = answered.release(0), answered.repeated > 0
-        if not release.silent or answered.filled:
-            metrics.answered(release.epsilon + answered.filled, repeated)
-        return JSONResponse(show_release(scenario, release, repeated))
+            answered = await commit.release(ask)
+            if not isinstance(answered.faults.get(0), LongWayError):
+                answer = released(scenario, answered)
+        if answer is None:
+            answer = await workers.run(client, "release", client, digest, person, body)
+        if answer.price is not None:
+            metrics.answered(answer.price, answer.shown["repeated"])
+        return JSONResponse(answer.shown)
 
-    @route("GET", stream + "/releases", bodies.Releases)
+    @route("GET", STREAM + "/releases", "read", bodies.Releases)
     async def list_releases(
         digest: Digest,
         person: Person,
-        client: Reading,
+        client: Client,
         after: Annotated[str | None, Query(max_length=40, description="A time.")] = None,
     ) -> Response:
         """The answers and estimates after a time."""
-        return JSONResponse(await threads.run(handlers.releases, client, digest, person, after))
+        return await call("releases", client, digest, person, after)
 
-    @route("GET", stream + "/track", bodies.Track)
-    async def track(digest: Digest, person: Person, client: Reading) -> Response:
+    @route("GET", STREAM + "/track", "read", bodies.Track)
+    async def track(digest: Digest, person: Person, client: Client) -> Response:
         """The best estimate of every step, given all answers until now."""
-        return JSONResponse(await threads.run(handlers.track, client, digest, person))
+        return JSONResponse(await workers.run(client, "track", client, digest, person))
 
-    @route("GET", stream + "/privacy", bodies.Statement)
-    async def privacy(digest: Digest, person: Person, client: Reading) -> Response:
+    @route("GET", STREAM + "/privacy", "read", bodies.Statement)
+    async def privacy(digest: Digest, person: Person, client: Client) -> Response:
         """What all answers to this question cost, in words and numbers."""
-        return JSONResponse(await threads.run(handlers.privacy, client, digest, person))
+        return JSONResponse(await workers.run(client, "privacy", client, digest, person))
 
-    @route("GET", "/v1/people", None)
-    async def list_people(client: Reading) -> Response:
+    @route("GET", "/v1/people", "read", bodies.People)
+    async def list_people(client: Client) -> Response:
         """The names of your people."""
-        return JSONResponse(await threads.run(handlers.people, client))
+        return JSONResponse(await threads.run(client, handlers.people, client))
 
-    @route("GET", "/v1/people/{person}/ledger", bodies.LedgerPage)
-    async def ledger(person: Person, client: Reading) -> Response:
+    @route("GET", "/v1/people/{person}/ledger", "read", bodies.LedgerPage)
+    async def ledger(person: Person, client: Client) -> Response:
         """What was spent on a person, on every question."""
-        return JSONResponse(await threads.run(handlers.ledger, client, person))
+        return JSONResponse(await threads.run(client, handlers.ledger, client, person))
 
-    @route("DELETE", "/v1/people/{person}", bodies.Erased)
-    async def erase(person: Person, client: Managing) -> Response:
+    @route("DELETE", "/v1/people/{person}", "admin", bodies.Erased)
+    async def erase(person: Person, client: Client) -> Response:
         """Erase a person; the slots answered, the epsilon spent and the budget are kept."""
-        return JSONResponse(await threads.run(handlers.erase, client, person))
+        return JSONResponse(await threads.run(client, handlers.erase, client, person))
 
-    return Middleware(app, settings, metrics, access, find_holder)
+    return Middleware(app, settings, metrics, access, doors, find_holder, workers.close)
 
 
 def _route(
-    app: FastAPI, bearer: list[Any], method: str, path: str, answer: Any, also: int | None = None
+    app: FastAPI,
+    doors: Doors,
+    method: str,
+    path: str,
+    scope: str,
+    answer: Any,
+    also: int | None = None,
+    body: str | None = None,
 ) -> Callable[[Endpoint], Endpoint]:
+    """A route behind a door; a `body` that a worker will read is described here."""
+    doors.add(Door(method, path, scope, large=path == "/v1/scenarios"))
     responses = dict(PROBLEMS)
     if also is not None:
         responses[also] = {"model": answer}
+    extra = None
+    if body is not None:
+        schema = getattr(bodies, body).model_json_schema()
+        content = {"application/json": {"schema": schema}}
+        extra = {"requestBody": {"required": True, "content": content}}
     return app.api_route(
         path,
         methods=[method],
         response_model=answer,
         responses=responses,
         response_class=PlainTextResponse if path == "/metrics" else JSONResponse,
-        dependencies=bearer,
+        dependencies=[Depends(HTTPBearer(auto_error=False, description="A key of this service."))],
+        openapi_extra=extra,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
     )
 
 
 def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
-    def problem(status: int, text: str, retry_after: int | None = None, **more: Any) -> Response:
-        headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+    def problem(status: int, text: str, headers: Any = None, **more: Any) -> Response:
+        more = {name: fact for name, fact in more.items() if fact is not None}
         return JSONResponse({"problem": text, **more}, status, headers)
 
     @app.exception_handler(DphmmError)
     async def ours(request: Request, fault: DphmmError) -> Response:
         if isinstance(fault, RefusedError):
-            return problem(fault.status, fault.message, fault.retry_after)
+            return problem(fault.status, fault.message, fault.all_headers(), where=fault.where)
         if isinstance(fault, NotFoundError):
             return problem(404, "there is no such thing, or it is not yours")
         if isinstance(fault, BudgetError):
             metrics.refusals.inc()
-            facts: dict[str, Any] = {
-                "window": fault.window,
-                "slot": fault.opens,
-                "time": fault.when,
-            }
             return problem(
                 409,
                 str(fault),
                 spent=str(fault.spent),
                 requested=str(fault.requested),
                 remaining=str(fault.remaining),
-                **{name: fact for name, fact in facts.items() if fact is not None},
+                window=fault.window,
+                slot=fault.opens,
+                time=fault.when,
             )
         if isinstance(fault, StoreError):
-            return problem(503, str(fault), retry_after=5)
+            # Its words name hosts and files, which are nobody's business outside.
+            log.error("store", extra={"request": request.state.request, "fault": str(fault)})
+            return problem(503, UNREACHABLE, {"retry-after": "5"})
         return problem(422, str(fault))
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, fault: RequestValidationError) -> Response:
-        # The input, which may hold a true state, is in neither place nor message.
+    async def not_as_described(request: Request, fault: RequestValidationError) -> Response:
         first = fault.errors()[0]
-        where = [str(part) for part in first["loc"]]
-        if "state" in where:
-            text = "state must be a number or label of a state, or two finite coordinates"
-            return problem(422, text, where=["body", "state"])
-        return problem(422, f"{' '.join(where)}: {first['msg']}", where=where)
+        refused = invalid(first["loc"], first["msg"])
+        return problem(422, refused.message, where=refused.where)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, fault: HTTPException) -> Response:

@@ -49,6 +49,18 @@ class ScenarioSummary(Body):
     speaks: str = Field(description="At which steps something is said.")
 
 
+class ScenarioIds(Body):
+    """The ids of scenarios."""
+
+    scenarios: list[str]
+
+
+class People(Body):
+    """The names of people."""
+
+    people: list[str]
+
+
 class NewStream(Body):
     """A person's own limit."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+import time
 import warnings
 from fractions import Fraction
-from typing import Any, TypeAlias
 
 import numpy as np
 from cachetools import LRUCache
@@ -16,38 +17,93 @@ from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
+from dphmm.release import engine
 from dphmm.release.admission import Place, Verdict, refusal
 from dphmm.release.engine import Ask
 from dphmm.release.moment import Line
-from dphmm.release.said import Release
 from dphmm.release.stream import Stream
 from dphmm.scenario import Scenario
 from dphmm.scenario.packing import pack, unpack
+from dphmm.service.access import RefusedError
 from dphmm.service.bodies import NewRelease, NewScenario, NewStream
+from dphmm.service.quotas import Quota
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.showing import (
+    Json,
+    Released,
+    read_body,
+    released,
+    show_release,
+    show_scenario,
+)
 
-__all__ = ["Handlers", "show_release"]
-
-Json: TypeAlias = dict[str, Any]
+__all__ = ["Handlers"]
 
 PAGE = 1000
 """How many releases come in one answer."""
 
 LONGEST = 10**20
-"""The largest numerator and denominator of a price that came in a request."""
+"""The largest price, and the finest decimal, that came in a request."""
+
+COARSE = 1000
+"""The largest denominator of a price that is no decimal: sums of many have denominators, too."""
+
+KEPT = 4
+"""Scenarios that a worker keeps ready."""
+
+SMALL_STATES = 2000
+SMALL_BYTES = 2**23
+SMALL_SECONDS = 0.25
+"""A scenario with more, or whose first answer takes longer, is not kept where others wait."""
 
 
 class Handlers:
-    """A store, and the scenarios that are in use, ready to release."""
+    """A store, and the scenarios that are in use, ready to release.
+
+    In the service only what is short is done with small scenarios that a worker has prepared; the
+    workers, whose work may be `long`, have handlers of their own.
+    """
 
     def __init__(
-        self, store: Store, settings: ServiceSettings, randomness: Randomness | None = None
+        self,
+        store: Store,
+        settings: ServiceSettings,
+        randomness: Randomness | None = None,
+        *,
+        long: bool = False,
     ) -> None:
         self._store = store
         self._settings = settings
         self._randomness = randomness
-        self._ready: LRUCache[tuple[str, str], Scenario] = LRUCache(settings.scenarios)
+        self._long = long
+        self._ready: LRUCache[tuple[str, str], Scenario | None] = LRUCache(
+            KEPT if long else settings.scenarios
+        )
         self._guard = threading.Lock()
+        self._seconds: dict[tuple[str, str], float] = {}
+        """What preparing each took."""
+        self._quota = Quota(store, settings.most_people)
+
+    def is_known(self, client: str, digest: str) -> bool:
+        """Whether a scenario has been looked up."""
+        return (client, digest) in self._ready
+
+    def is_small(self, client: str, digest: str) -> bool:
+        """Whether a scenario is at hand here."""
+        with self._guard:
+            return self._ready.get((client, digest)) is not None
+
+    def keep(self, client: str, digest: str, scenario: Scenario | None) -> None:
+        """Remember what a worker made of a scenario: itself, or None if it stays there."""
+        with self._guard:
+            self._ready[client, digest] = scenario
+
+    def load(self, client: str, digest: str) -> Scenario | None:
+        """A scenario that is small enough to be kept by the service, prepared; for workers."""
+        scenario = self._find(client, digest)
+        if self._seconds[client, digest] > SMALL_SECONDS or len(scenario.states) > SMALL_STATES:
+            return None
+        return scenario if len(pickle.dumps(scenario)) <= SMALL_BYTES else None
 
     def health(self) -> Json:
         """Whether the store answers."""
@@ -55,15 +111,23 @@ class Handlers:
             transaction.rows("SELECT value FROM facts WHERE name = 'version'")
         return {"status": "ok"}
 
-    def add_scenario(self, client: str, body: NewScenario) -> tuple[Json, bool]:
-        """Check and keep a scenario; the same one again changes nothing."""
+    def add_scenario(self, client: str, content: bytes) -> tuple[Json, bool, Scenario | None]:
+        """Check and keep a scenario; the same one again changes nothing. See also `load`."""
+        body = read_body(NewScenario, content)
         if (body.transition is None) == (body.model is None):
             raise ArgumentError("transition or model must be given, and not both")
         model = body.model if body.transition is None else body.transition
         digest, text = pack(body.scenario, body.states, model, body.edges)
         scenario = self._prepare(client, digest, text)
-        new = add_scenario(self._store, digest, text, client=client)
-        return _summary(digest, scenario), new
+        if len(scenario.states) > self._settings.most_states:
+            raise TooLargeError(
+                f"states must be at most {self._settings.most_states} here, "
+                f"got {len(scenario.states)}"
+            )
+        _bounded(scenario.terms.epsilon, "epsilon")
+        most = self._settings.most_scenarios, self._settings.most_bytes
+        new = add_scenario(self._store, digest, text, client=client, most=most)
+        return show_scenario(digest, scenario), new, self.load(client, digest)
 
     def scenarios(self, client: str) -> Json:
         """The client's scenarios."""
@@ -71,21 +135,20 @@ class Handlers:
 
     def scenario(self, client: str, digest: str) -> Json:
         """One scenario's summary."""
-        return _summary(digest, self._find(client, digest))
+        return show_scenario(digest, self._find(client, digest))
 
     def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
         clock = scenario.settings.clock.law
         budget = None if body.budget is None else _limit(body.budget, clock)
+        (place,) = self._store.places([Line(client, check_name(person, "person"), "")])
+        if not place.known:
+            self._quota.take(client)
         self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
         return {"person": person, "scenario": digest, "time": time, "slot": slot}
-
-    def has_ready(self, client: str, digest: str) -> bool:
-        """Whether a scenario is in memory, so that `ask` does not wait for the store."""
-        return (client, digest) in self._ready
 
     def ask(self, client: str, digest: str, person: str, body: NewRelease) -> tuple[Scenario, Ask]:
         """What the engine is asked for a release; what is wrong with it alone is said here."""
@@ -100,6 +163,11 @@ class Handlers:
             create=False,
         )
         return scenario, ask
+
+    def release(self, client: str, digest: str, person: str, body: NewRelease) -> Released:
+        """A release by itself, however long its way is; for workers."""
+        scenario, ask = self.ask(client, digest, person, body)
+        return released(scenario, engine.release(self._store, [ask], self._randomness)[0])
 
     def _price(self, scenario: Scenario, given: Exact) -> Fraction:
         """A release's own price, which is at most what the service allows."""
@@ -180,18 +248,21 @@ class Handlers:
             ready = self._ready.get((client, digest))
         if ready is not None:
             return ready
+        if not self._long:  # it was let go of meanwhile
+            raise RefusedError(503, "the service is busy; ask again in a second", retry_after=1)
         return self._prepare(client, digest, find_scenario(self._store, digest, client=client))
 
     def _prepare(self, client: str, digest: str, text: str) -> Scenario:
+        began = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a coarse lattice is the scenario's own choice
             scenario = unpack(text)
-            # The first hull and the compiled code take seconds: not while others wait.
             terms = scenario.terms
             terms.stream(terms.begin("", "nobody", 1)).release(0)
         with self._guard:
-            # Another thread may have been faster: all should share one plan and what it has met.
-            return self._ready.setdefault((client, digest), scenario)
+            self._seconds[client, digest] = time.process_time() - began
+            self._ready[client, digest] = scenario
+        return scenario
 
     def _place(self, scenario: Scenario, client: str, person: str) -> Place:
         (place,) = self._store.places([Line(client, person, scenario.terms.query)])
@@ -216,12 +287,12 @@ class Handlers:
 
 
 def _bounded(given: Exact, argument: str) -> Fraction:
-    """A price as a fraction whose parts stay small, before anything is computed with it."""
+    """A price as a fraction whose parts stay small, as do those of any sum of such prices."""
     price = as_epsilon(given, argument)
-    if max(price.denominator, price.numerator) > LONGEST:
+    if price > LONGEST or (LONGEST % price.denominator and price.denominator > COARSE):
         raise ArgumentError(
-            f"{argument} must be a fraction with at most 20 digits above and below, "
-            f"got {given!r:.40}"
+            f"{argument} must be a decimal with at most 20 places, or a fraction with a "
+            f"denominator of at most {COARSE}, got {given!r:.40}"
         )
     return price
 
@@ -246,33 +317,3 @@ def _state(scenario: Scenario, given: int | str | list[float | int]) -> int:
     except (DphmmError, OverflowError):
         pass
     raise ArgumentError("state must be a number or label of a state, or two finite coordinates")
-
-
-def _summary(digest: str, scenario: Scenario) -> Json:
-    settings = scenario.settings
-    return {
-        "id": digest,
-        "name": scenario.name,
-        "states": len(scenario.states),
-        "dimension": scenario.query.dimension,
-        "epsilon": str(settings.epsilon),
-        "limit": None if settings.limit is None else str(settings.limit),
-        "speaks": settings.speaks,
-    }
-
-
-def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
-    """An answer as the client reads it; null where nothing was said."""
-    said = [release.estimate] if release.silent else [release.estimate, release.answer]
-    estimate, *answer = scenario.in_places(said).tolist()
-    return {
-        "time": scenario.settings.clock.time_of(release.time),
-        "slot": release.time,
-        "silent": release.silent,
-        "answer": answer[0] if answer else None,
-        "lattice": [int(number) for number in release.lattice] if answer else None,
-        "estimate": estimate,
-        "epsilon": str(release.epsilon),
-        "statement": release.statement,
-        "repeated": repeated,
-    }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -18,23 +17,20 @@ from starlette.requests import Request
 from dphmm.books import Key
 from dphmm.errors import DphmmError
 from dphmm.service.access import Access, RefusedError
+from dphmm.service.doors import CLOSED, Door, Doors, check_path
+from dphmm.service.logs import log
 from dphmm.service.metrics import Metrics
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.workers import WorkerError
 
-__all__ = ["Middleware", "log"]
+__all__ = ["Middleware"]
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
-CLOSED = ("/v1", "/metrics")
-"""Where a key is asked for before anything is read."""
-
-SMALL = 1000
-"""Bodies that are no scenario may have the thousandth part."""
-
-log = logging.getLogger("dphmm.service")
+UNREACHABLE = "the store cannot be used now; nothing was lost, ask again with the same time"
 
 
 def until_tick(passed: float, tick: float) -> float:
@@ -57,15 +53,24 @@ class Middleware:
         settings: ServiceSettings,
         metrics: Metrics,
         access: Access,
+        doors: Doors,
         find_key: Callable[[Request], Awaitable[Key]],
+        stop: Callable[[], None],
     ) -> None:
         self.app = app
         self._access = access
+        self._doors = doors
         self._find_key = find_key
         self._settings = settings
         self._metrics = metrics
+        self._stop = stop
         self.closing = False
         """Whether the service is shutting down: what was accepted goes on, nothing new."""
+
+    def close(self) -> None:
+        """Take nothing new, and end what may be long; it can be asked for again."""
+        self.closing = True
+        self._stop()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -75,30 +80,30 @@ class Middleware:
         arrived = asyncio.get_running_loop().time()
         scope["state"] = {**scope.get("state", {}), "request": uuid.uuid4().hex[:16]}
         answer = _Held()
-        if self.closing:
-            await answer.refuse(503, "the service is shutting down; ask again", retry_after=5)
-        else:
-            try:
-                if scope["path"].startswith(CLOSED):
-                    key = await self._find_key(Request(scope))
-                    scope["state"].update(key=key, client=key.client, access=self._access)
-                body = await self._body(scope, receive)
-                await self.app(scope, _replayed(body, receive), answer)
-            except DphmmError as fault:
-                await answer.refuse(*_refusal(fault))
-            except _TooLargeError as fault:
-                await answer.refuse(413, f"the body must have at most {fault} bytes, got more")
-            except TimeoutError:
-                await answer.refuse(408, "the body must come faster; send it again")
-            except _GoneError:
-                return
-            except Exception as fault:  # nobody further out could answer
-                # Its own words might quote what was sent; its kind and its place do not.
-                kind = type(fault)
-                told = (kind, Exception(kind.__name__), fault.__traceback__)
+        try:
+            if self.closing:
+                raise RefusedError(503, "the service is shutting down; ask again", 5)
+            door = await self._open(scope)
+            body = await self._body(scope, receive, self._doors.largest(door))
+            await self.app(scope, _replayed(body, receive), answer)
+        except RefusedError as fault:
+            await answer.refuse(fault)
+        except DphmmError as fault:
+            self._log_fault(scope, fault=str(fault))
+            await answer.refuse(RefusedError(503, UNREACHABLE, 5))
+        except TimeoutError:
+            await answer.refuse(RefusedError(408, "the body must come faster; send it again"))
+        except _GoneError:
+            return
+        except Exception as fault:  # nobody further out could answer
+            # Its own words might quote what was sent; its kind and its place do not.
+            if isinstance(fault, WorkerError):
+                self._log_fault(scope, fault=fault.kind, at=fault.at)
+            else:
+                told = type(fault), Exception(type(fault).__name__), fault.__traceback__
                 log.error("error", exc_info=told, extra={"request": scope["state"]["request"]})
-                answer = _Held()
-                await answer.refuse(500, "something went wrong here; it was logged")
+            answer = _Held()
+            await answer.refuse(RefusedError(500, "something went wrong here; it was logged"))
         route = _route(scope)
         if scope["path"].startswith("/v1"):
             await self._until_tick(arrived)
@@ -106,19 +111,28 @@ class Middleware:
         self._log(scope, route, answer.status)
         await answer.leave(send, scope["state"]["request"])
 
+    async def _open(self, scope: Message) -> Door | None:
+        """Whether the sender may do this, before anything that they send is read."""
+        check_path(scope.get("raw_path") or b"")
+        if not scope["path"].startswith(CLOSED):
+            return None
+        key = await self._find_key(Request(scope))
+        scope["state"].update(key=key, client=key.client)
+        door = self._doors.find(scope["method"], scope["path"])
+        scope["state"]["route"] = door.path
+        self._access.check(key, door.scope)
+        return door
+
     async def _until_tick(self, arrived: float) -> None:
         """Wait for the next whole tick after the request came."""
         wait = until_tick(asyncio.get_running_loop().time() - arrived, self._settings.tick)
         if wait > 0:
             await asyncio.sleep(wait)
 
-    async def _body(self, scope: Message, receive: Receive) -> bytes:
-        largest = self._settings.largest_body
-        if scope["path"] != "/v1/scenarios":
-            largest = max(largest // SMALL, SMALL)
+    async def _body(self, scope: Message, receive: Receive, largest: int) -> bytes:
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > largest:
-            raise _TooLargeError(largest)
+            raise _too_large(largest)
         parts, size = [], 0
         async with asyncio.timeout(self._settings.slowest_body):
             while True:
@@ -128,9 +142,12 @@ class Middleware:
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > largest:
-                    raise _TooLargeError(largest)
+                    raise _too_large(largest)
                 if not message.get("more_body", False):
                     return b"".join(parts)
+
+    def _log_fault(self, scope: Message, **facts: object) -> None:
+        log.error("error", extra={"request": scope["state"]["request"], **facts})
 
     def _log(self, scope: Message, route: str, status: int) -> None:
         # No path (it names people), no duration (it depends on the noise), no body.
@@ -146,14 +163,8 @@ class Middleware:
         )
 
 
-def _refusal(fault: DphmmError) -> tuple[int, str, int | None]:
-    if isinstance(fault, RefusedError):
-        return fault.status, fault.message, fault.retry_after
-    return 503, str(fault), 5
-
-
-class _TooLargeError(Exception):
-    pass
+def _too_large(largest: int) -> RefusedError:
+    return RefusedError(413, f"the body must have at most {largest} bytes, got more")
 
 
 class _GoneError(Exception):
@@ -175,17 +186,17 @@ class _Held:
         elif message["type"] == "http.response.body":
             self._parts.append(message.get("body", b""))
 
-    async def refuse(self, status: int, problem: str, retry_after: int | None = None) -> None:
-        body = json.dumps({"problem": problem}).encode()
+    async def refuse(self, fault: RefusedError) -> None:
+        body = json.dumps({"problem": fault.message}).encode()
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
             # What is left of the body will not be read.
             (b"connection", b"close"),
         ]
-        if retry_after is not None:
-            headers.append((b"retry-after", str(retry_after).encode()))
-        self.status, self._headers, self._parts = status, headers, [body]
+        for name, value in fault.all_headers().items():
+            headers.append((name.encode(), value.encode()))
+        self.status, self._headers, self._parts = fault.status, headers, [body]
 
     async def leave(self, send: Send, request: str) -> None:
         headers = [
@@ -214,4 +225,5 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 def _route(scope: Message) -> str:
     """The pattern of the path, which names nobody."""
-    return str(getattr(scope.get("route"), "path", "unknown"))
+    path = getattr(scope.get("route"), "path", "unknown")
+    return str(scope["state"].get("route", path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -16,12 +17,13 @@ def api_page(description: dict[str, Any]) -> str:
     text = files("dphmm.service").joinpath("page.html").read_text(encoding="utf-8")
     page = jinja2.Environment(autoescape=True, trim_blocks=True).from_string(text)
     schemas = description.get("components", {}).get("schemas", {})
-    return str(page.render(**description, schemas=schemas, bodies=_bodies))
+    return str(page.render(**description, bodies=partial(_bodies, schemas)))
 
 
-def _bodies(operation: dict[str, Any]) -> list[str]:
-    """The names of the bodies that a route takes."""
+def _bodies(schemas: dict[str, Any], operation: dict[str, Any]) -> list[dict[str, Any]]:
+    """The bodies that a route takes."""
     content = operation.get("requestBody", {}).get("content", {})
     schema = content.get("application/json", {}).get("schema", {})
     options = [schema, *schema.get("anyOf", [])]
-    return [option["$ref"].rpartition("/")[2] for option in options if "$ref" in option]
+    named = [schemas[one["$ref"].rpartition("/")[2]] for one in options if "$ref" in one]
+    return named + [one for one in options if "properties" in one]

@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import logging
+import os
 import signal
 import socket
-import sys
-import time
+import threading
 from collections.abc import Callable
+from importlib import import_module
 from types import FrameType
-from typing import Any
 
 from dphmm.books import Store
 from dphmm.errors import ArgumentError, require
 from dphmm.noise.randomness import Randomness
+from dphmm.service.logs import log, log_lines
 from dphmm.service.settings import ServiceSettings
 
 __all__ = ["serve"]
 
-GRACE = 15
-"""Seconds for what was accepted to finish after a signal."""
+GRACE = 8
+"""Seconds for what was accepted to finish after a signal; a second later the process ends."""
+
+UNFINISHED = 3
+"""The exit code when something was still running then; it can be asked for again."""
 
 BACKLOG = 2048
 """Connections that may wait to be accepted."""
-
-FIELDS = ("request", "method", "route", "status", "client")
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line; a fault adds where it happened, never a value."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
-        facts: dict[str, Any] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
-            "level": record.levelname.lower(),
-            "event": record.getMessage(),
-        }
-        facts |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
-        if record.exc_info and record.exc_info[0] is not None:
-            facts["fault"] = record.exc_info[0].__name__
-            facts["at"] = _places(record.exc_info[2])
-        return json.dumps(facts)
-
-
-def _places(traceback: Any) -> list[str]:
-    """File and line of each frame: an exception's own text might quote what was sent."""
-    places = []
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        places.append(f"{code.co_filename}:{traceback.tb_lineno}")
-        traceback = traceback.tb_next
-    return places
 
 
 def serve(
@@ -75,6 +48,7 @@ def serve(
 
     listener = None if descriptor is not None else _listen(host, port)
     log_lines()
+    import_module("dphmm.service.warm")
     app = create_app(store, settings, randomness)
 
     class Server(uvicorn.Server):  # type: ignore[name-defined,misc]
@@ -83,8 +57,15 @@ def serve(
         # Not the inherited one, which raises the signal again when all is done: the exit code is 0.
         def handle_exit(self, number: int, frame: FrameType | None) -> None:
             app.closing = True
+            end = threading.Timer(GRACE + 1, os._exit, (UNFINISHED,))
+            end.daemon = True
+            end.start()
             self.force_exit = self.should_exit and number == signal.SIGINT
             self.should_exit = True
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.close()
+            await super().shutdown(sockets)
 
     config = uvicorn.Config(
         app,
@@ -99,7 +80,7 @@ def serve(
     if listener is not None:
         port = listener.getsockname()[1]
         ready(f"http://{host}:{port}")
-    logging.getLogger("dphmm.service").info("started on %s:%s", host, port)
+    log.info("started on %s:%s", host, port)
     Server(config).run(sockets=None if listener is None else [listener])
 
 
@@ -112,13 +93,3 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ArgumentError(
             f"host and port must be free to listen on, got {host}:{port}: {fault.strerror}"
         ) from None
-
-
-def log_lines() -> None:
-    """Send the service's and the server's own lines to stderr."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name in ("dphmm.service", "uvicorn.error"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO if name.startswith("dphmm") else logging.WARNING)

@@ -9,7 +9,8 @@ from dphmm.errors import DataError, expect
 __all__ = ["ALIASES", "match_columns"]
 
 ALIASES = {
-    "person": ("person", "user", "user_id", "userid", "uid", "id", "name", "device"),
+    "person": ("person", "person_id", "user", "user_id", "userid", "uid", "device", "device_id",
+               "deviceid", "vehicle", "vehicle_id", "mmsi", "imei", "id", "name"),
     "date": ("date", "day"),
     "time": ("time", "timestamp", "datetime", "date_time", "utc", "ts"),
     "latitude": ("latitude", "lat"),
@@ -17,7 +18,7 @@ ALIASES = {
     "x": ("x",),
     "y": ("y",),
     "state": ("state", "label"),
-}
+}  # fmt: skip
 
 
 def match_columns(
@@ -28,7 +29,8 @@ def match_columns(
 ) -> dict[str, str]:
     """The columns that were found, by our names; `place` is where the header stands.
 
-    A number that is no name counts the columns, from 1.
+    A number that is no name counts the columns, from 1. A name within another, as objects of JSON
+    have them, counts by its last part where nothing else does.
 
     >>> match_columns("a.csv:1", ["User_ID", "lat"], ["person", "time", "latitude"], None)
     {'person': 'User_ID', 'latitude': 'lat'}
@@ -36,6 +38,7 @@ def match_columns(
     expect(columns or {}, Mapping, "columns")
     names = list(header)
     lowered = {name.strip().lower(): name for name in reversed(names)}
+    inner = {name.rpartition(".")[2]: theirs for name, theirs in lowered.items()} | lowered
     found = {}
     for ours in wanted:
         if columns and ours in columns:
@@ -46,7 +49,9 @@ def match_columns(
                 raise DataError(f"{place}: header must have the column {theirs!r}")
             found[ours] = theirs
             continue
-        alias = next((a for a in ALIASES.get(ours, (ours,)) if a in lowered), None)
+        # Who it was is never guessed so: the name of a place is nobody's.
+        known = lowered if ours in ("person", "state") else inner
+        alias = next((a for a in ALIASES.get(ours, (ours,)) if a in known), None)
         if alias is not None:
-            found[ours] = lowered[alias]
+            found[ours] = known[alias]
     return found

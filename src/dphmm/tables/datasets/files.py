@@ -23,7 +23,7 @@ from dphmm.tables.datasets.reading import (
 from dphmm.tables.datasets.rows import Meaning, UnknownColumnsError, Wishes
 from dphmm.tables.datasets.sources import Owner, find_sources
 from dphmm.tables.datasets.streams import DAMAGE, Source
-from dphmm.tables.datasets.text import JsonLines, TextFile, text_columns
+from dphmm.tables.datasets.text import JsonLines, TextFile, flat, text_columns
 from dphmm.tables.frames import as_polars, is_table
 from dphmm.tables.geojson import track_records
 
@@ -144,7 +144,7 @@ class _Reader:
 
     def _json(self, source: Source) -> _Part:
         try:
-            records = track_records(json.loads(_content(source)))
+            records = [flat(record) for record in track_records(json.loads(_content(source)))]
         except (ValueError, RecursionError):
             return self._json_lines(source)
         except DAMAGE as fault:

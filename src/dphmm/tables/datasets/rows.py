@@ -19,6 +19,9 @@ __all__: list[str] = []
 
 PLACES = (("latitude", "longitude"), ("x", "y"), ("state",))
 
+MOST_NAMED = 8
+"""Columns that are named although nobody uses them."""
+
 Columns: TypeAlias = Mapping[str, str | int]
 """The name or number (from 1) of a column, by our names."""
 
@@ -55,9 +58,11 @@ class Meaning:
         if "time" not in found and "date" in found:
             found["time"] = found.pop("date")
         self.place = next((p for p in PLACES if all(name in found for name in p)), ())
-        if not self.place or "time" not in found:
+        missing = [] if "time" in found else ["a time"]
+        missing += [] if self.place else ["latitude and longitude, x and y, or state"]
+        if missing:
             raise UnknownColumnsError(
-                f"{file}:1: header must have a time and latitude and longitude, x and y, or state; "
+                f"{file}:1: header must have {' and '.join(missing)}; "
                 f"say which column is which, such as time=4 or time=when"
             )
         wanted = ("person", "date", "time", *self.place)
@@ -73,6 +78,11 @@ class Meaning:
         return cls(file, header, wishes, found, owner)
 
     @property
+    def _comma(self) -> str:
+        """Numbers with a decimal comma: degrees only, since 1,234 m may be more than a mile."""
+        return r"^([-+]?\d{1,3}),(\d+)$" if self.place == PLACES[0] else "^()()$"
+
+    @property
     def order(self) -> list[str]:
         """The columns of the tracks."""
         return ["person", "time", *self.place]
@@ -81,7 +91,9 @@ class Meaning:
         parts = [f"{ours} = {_shown(theirs)}" for ours, theirs in self.names.items()]
         if "person" not in self.names:
             parts.insert(0, "person = the file")
-        return f"{', '.join(parts)}; times are {self.times.form or 'dates'}"
+        left = [_shown(name) for name in self.header if name not in self.names.values()]
+        unused = f"; not used: {', '.join(left[:MOST_NAMED])}" if left else ""
+        return f"{', '.join(parts)}; times are {self.times.form or 'dates'}{unused}"
 
     def judge(self, fields: pl.DataFrame) -> pl.DataFrame:
         """Typed rows, each with its problem or null.
@@ -107,7 +119,7 @@ class Meaning:
         rows = fields.with_columns(
             polars.col("person").cast(polars.String).str.strip_chars(),
             self.times.utc(fields["time"], fields["number"]),
-            polars.col(texts).str.strip_chars(),
+            polars.col(texts).str.strip_chars().str.replace(self._comma, "${1}.${2}"),
         ).with_columns(polars.col(self.place).cast(kind, strict=False))
         return rows.with_columns(first_problem(self._checks(rows)))
 

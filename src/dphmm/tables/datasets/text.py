@@ -31,7 +31,7 @@ _KINDS = {
     "day": _DAY,
     "clock": _CLOCK,
     "unix": r"1?\d{9}(\.\d+)?|1\d{12}",
-    "decimal": r"[-+]?\d{1,3}\.\d+",
+    "decimal": r"[-+]?\d{1,3}[.,]\d+",
     "whole": r"[-+]?\d+",
 }
 """What a column may hold; the first form that most of its values have."""
@@ -68,7 +68,7 @@ class TextFile:
     def _begin(self, lines: pl.DataFrame) -> pl.DataFrame:
         sample = lines["line"].head(_SAMPLE).to_list()
         first = sample[0] if sample else ""
-        self._separator = max(",;\t|", key=first.count)
+        self._separator = max(";\t|,", key=first.count)
         if self._separator not in first and re.search(r"\S\s+\S", first):
             self._separator = " "
         head = _split(first, self._separator)
@@ -134,7 +134,20 @@ def _object(line: str) -> dict[str, Any]:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return record if isinstance(record, dict) else {}
+    return flat(record) if isinstance(record, dict) else {}
+
+
+def flat(record: dict[str, Any]) -> dict[str, Any]:
+    """What objects within an object hold, under both their names.
+
+    >>> flat({"who": "ann", "at": {"lat": 48.1, "lon": 11.6}})
+    {'who': 'ann', 'at.lat': 48.1, 'at.lon': 11.6}
+    """
+    pairs = record.items()
+    inner = {
+        f"{k}.{name}": v for k, one in pairs if isinstance(one, dict) for name, v in one.items()
+    }
+    return {key: value for key, value in pairs if not isinstance(value, dict)} | inner
 
 
 def _kind(values: Sequence[str]) -> str:
@@ -173,7 +186,9 @@ def _guess(rows: list[list[str]]) -> dict[str, str]:
 
 
 def _are_latitudes(values: Sequence[str]) -> bool:
-    numbers = (float(value) for value in values if re.fullmatch(_KINDS["decimal"], value))
+    numbers = (
+        float(value.replace(",", ".")) for value in values if re.fullmatch(_KINDS["decimal"], value)
+    )
     return all(abs(number) <= 90 for number in numbers)
 
 

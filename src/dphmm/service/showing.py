@@ -1,0 +1,85 @@
+"""What a client reads: answers and scenarios as JSON, and what was wrong with a body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dphmm.release.engine import Answered
+from dphmm.release.said import Release
+from dphmm.scenario import Scenario
+from dphmm.service.access import RefusedError
+
+__all__ = ["Json", "Released", "invalid", "read_body", "released", "show_release", "show_scenario"]
+
+Json: TypeAlias = dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def show_scenario(digest: str, scenario: Scenario) -> Json:
+    """What a scenario is called and what it costs."""
+    settings = scenario.settings
+    return {
+        "id": digest,
+        "name": scenario.name,
+        "states": len(scenario.states),
+        "dimension": scenario.query.dimension,
+        "epsilon": str(settings.epsilon),
+        "limit": None if settings.limit is None else str(settings.limit),
+        "speaks": settings.speaks,
+    }
+
+
+@dataclass(frozen=True)
+class Released:
+    """An answer as the client reads it, and what is counted of it."""
+
+    shown: Json
+    price: Fraction | None
+    """None where nothing was said."""
+
+
+def released(scenario: Scenario, answered: Answered) -> Released:
+    """The answer to the only row of an ask, or its refusal raised."""
+    release, repeated = answered.release(0), answered.repeated > 0
+    price = None if release.silent and not answered.filled else release.epsilon + answered.filled
+    return Released(show_release(scenario, release, repeated), price)
+
+
+def read_body(kind: type[Model], content: bytes) -> Model:
+    """A body, or where it is wrong; the input, which may hold a true state, is not repeated."""
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError as fault:
+        first = fault.errors(include_input=False, include_context=False)[0]
+        raise invalid(["body", *first["loc"]], first["msg"]) from None
+
+
+def invalid(location: Iterable[int | str], message: str) -> RefusedError:
+    """What to say of a field that is not what the page says."""
+    where = [str(part) for part in location]
+    if "state" in where:
+        text = "state must be a number or label of a state, or two finite coordinates"
+        return RefusedError(422, text, where=["body", "state"])
+    return RefusedError(422, f"{' '.join(where)}: {message}", where=where)
+
+
+def show_release(scenario: Scenario, release: Release, repeated: bool) -> Json:
+    """An answer as the client reads it; null where nothing was said."""
+    said = [release.estimate] if release.silent else [release.estimate, release.answer]
+    estimate, *answer = scenario.in_places(said).tolist()
+    return {
+        "time": scenario.settings.clock.time_of(release.time),
+        "slot": release.time,
+        "silent": release.silent,
+        "answer": answer[0] if answer else None,
+        "lattice": [int(number) for number in release.lattice] if answer else None,
+        "estimate": estimate,
+        "epsilon": str(release.epsilon),
+        "statement": release.statement,
+        "repeated": repeated,
+    }
