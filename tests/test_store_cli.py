@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from dphmm import MarkovModel
-from dphmm.books import Store, list_keys
+from dphmm.books import Store, find_key, list_keys, revoke_key
+from dphmm.books.changing import open_book
+from dphmm.books.schema import VERSION
 from dphmm.cli.release import command as release_command
+from dphmm.cli.serve import command as serve_command
+from dphmm.cli.serve import write_first_key
 from dphmm.cli.store import command
-from dphmm.errors import BudgetError, DataError, NotFoundError, StoreError
+from dphmm.errors import ArgumentError, BudgetError, DataError, NotFoundError, StoreError
 from dphmm.scenario import write_model
 from tests.crash import paper_scenario
 from tests.crash.world import release
@@ -149,3 +154,156 @@ def test_a_run_is_refused_as_a_whole_before_anything_is_spent(scenario):
 def test_a_store_goes_with_no_ledger(scenario):
     with pytest.raises(click.UsageError, match="--store must not go with --ledger"):
         release_file(scenario, "--store", "a", "--ledger", "b")
+
+
+# For operators
+
+
+def test_a_lost_store_is_restored_recovered_and_its_budgets_are_lowered(path, tmp_path, scenario):
+    """The drill of the docs: copy, lose, put back, refuse, recover."""
+    anchor, copy = str(tmp_path / "anchor"), str(tmp_path / "copy.db")
+    url = str(scenario / "live.db")
+    release_file(scenario, "--store", url, "--anchor", anchor)
+    assert run("backup", url, copy, "--anchor", anchor).output == f"{copy} is a copy\n"
+    (scenario / "trips.csv").write_text("person,time,state\nbert,6,s5\n")
+    release_file(scenario, "--store", url, "--anchor", anchor)
+    with pytest.raises(StoreError, match="has an anchor and cannot be used without it"):
+        release_file(scenario, "--store", url)
+    for name in ("", "-wal", "-shm"):
+        Path(url + name).unlink(missing_ok=True)
+    back = run("restore", copy, url, "--anchor", anchor)
+    assert (back.return_value, "was restored from a backup" in back.output) == (1, True)
+    behind = run("verify", url, "--anchor", anchor)
+    assert (behind.return_value, "anchor: the store" in behind.output) == (1, True)
+    (scenario / "trips.csv").write_text("person,time,state\nbert,7,s5\n")
+    with pytest.raises(StoreError, match="nothing is answered until: dphmm store recover"):
+        release_file(scenario, "--store", url, "--anchor", anchor)
+    done = run("recover", url, "--not-before", "7", "--anchor", anchor)
+    assert done.output == "nothing before 7 is answered any more\n"
+    assert run("budget", url, "--lower", "2", "--anchor", anchor).output == "2 budgets are lower\n"
+    release_file(scenario, "--store", url, "--anchor", anchor)
+    assert run("verify", url, "--anchor", anchor).return_value == 0
+    (scenario / "trips.csv").write_text("person,time,state\nbert,8,s5\n")
+    with pytest.raises(BudgetError):
+        release_file(scenario, "--store", url, "--anchor", anchor)
+
+
+def test_expire_erases_and_closes(path):
+    with pytest.raises(click.UsageError, match="--people or --tombstones"):
+        run("expire", path)
+    done = run("expire", path, "--people", "3", "--tombstones", "3")
+    assert done.output == "1 people are erased, 1 tombstones are closed\n"
+    assert run("verify", path).output == "sound: 1 people, 3 answers\n"
+    with pytest.raises(ArgumentError, match="people must be a whole number or a date"):
+        run("expire", path, "--people", "yesterday")
+    with pytest.raises(ArgumentError, match="one date and one number at most"):
+        run("expire", path, "--people", "3", "--people", "4")
+
+
+def test_budget_and_migrate_say_what_they_did(path):
+    with pytest.raises(click.UsageError, match="one of --lower and --lower-by"):
+        run("budget", path)
+    assert run("budget", path, "--lower", "4", "--person", "anna").output == "1 budgets are lower\n"
+    assert run("migrate", path).output == f"the store has version {VERSION}\n"
+
+
+COMMANDS = [
+    ("inspect",),
+    ("verify",),
+    ("export",),
+    ("erase", "bert", "--yes"),
+    ("key", "create", "clinic"),
+    ("key", "list"),
+    ("key", "revoke", "00"),
+    ("migrate",),
+    ("backup", "copy.db"),
+    ("recover", "--not-before", "9"),
+    ("budget", "--lower", "1"),
+    ("expire", "--people", "9"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_refuses_a_wrong_secret(tmp_path, monkeypatch, words):
+    """Finding 6: with another secret the erased would be strangers, with slots and budgets."""
+    monkeypatch.chdir(tmp_path)
+    path = str(tmp_path / "own.db")
+    store = Store.open(path, secret=b"s" * 32)
+    release(store, "anna", 1, 4)
+    store.close()
+    split = 2 if words[0] == "key" else 1
+    given = (*words[:split], path, *words[split:])
+    with pytest.raises(StoreError, match="names erased people by another secret"):
+        run(*given)
+    wrong = tmp_path / "wrong"
+    wrong.touch(0o600)
+    wrong.write_bytes(b"w" * 32)
+    with pytest.raises(StoreError, match="names erased people by another secret"):
+        run(*given, "--secret-file", str(wrong))
+    monkeypatch.setenv("DPHMM_SECRET", "77" * 32)
+    with pytest.raises(StoreError, match="names erased people by another secret"):
+        run(*given)
+    with pytest.raises(StoreError, match="names erased people by another secret"):
+        release(open_book(path, secret=b"w" * 32), "anna", 2, 4)
+    monkeypatch.setenv("DPHMM_SECRET", b"s".hex() * 32)
+    assert run("verify", path).return_value == 0
+    monkeypatch.setenv("DPHMM_SECRET", "not hexadecimal")
+    with pytest.raises(DataError, match="DPHMM_SECRET must be 64 hexadecimal digits"):
+        run("verify", path)
+
+
+def test_an_address_may_come_from_the_environment_or_a_closed_file(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("STORE", path)
+    assert run("verify", "env:STORE").return_value == 0
+    place = tmp_path / "place"
+    place.touch(0o600)
+    place.write_text(path + "\n")
+    assert run("verify", f"file:{place}").return_value == 0
+    place.chmod(0o644)
+    with pytest.raises(DataError, match="must be closed to others"):
+        run("verify", f"file:{place}")
+    with pytest.raises(ArgumentError, match="NOWHERE must be set"):
+        run("verify", "env:NOWHERE")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:hush@host/name", "postgresql://host/name?user=me&password=hush"]
+)
+def test_no_password_is_an_argument(path, url):
+    for words in (("verify", url), ("verify", path, "--anchor", url)):
+        with pytest.raises(ArgumentError, match="the address must have no password") as refused:
+            run(*words)
+        assert "hush" not in str(refused.value)
+
+
+def test_what_is_exported_is_closed_to_others(path, tmp_path):
+    out = tmp_path / "all.jsonl"
+    run("export", path, "-o", str(out))
+    assert out.stat().st_mode & 0o077 == 0
+
+
+def test_the_first_key_is_kept_or_not_made_and_made_once(path, tmp_path, monkeypatch):
+    store = Store.open(path)
+
+    def fail(*_):
+        raise OSError(28, "no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", fail)
+        with pytest.raises(OSError, match="no room"):
+            write_first_key(tmp_path / "key", store)
+    assert (list_keys(store), (tmp_path / "key").exists()) == ([], False)
+    write_first_key(tmp_path / "key", store)
+    assert find_key(store, (tmp_path / "key").read_text().strip()) is not None
+    assert (tmp_path / "key").stat().st_mode & 0o077 == 0
+    with pytest.raises(DataError, match="init must be a new file"):
+        write_first_key(tmp_path / "key", store)
+    revoke_key(store, list_keys(store)[0].digest)
+    store.close()
+    monkeypatch.setattr("dphmm.service.server.serve", lambda *_, **__: None)
+    found = CliRunner().invoke(
+        serve_command, [path, "--init", str(tmp_path / "second")], standalone_mode=False
+    )
+    assert found.exception is None
+    assert not (tmp_path / "second").exists()
+    assert "the store has keys" in found.stderr

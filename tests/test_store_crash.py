@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 
 import pytest
 
 from dphmm.books import Store, find_problems
+from dphmm.release.moment import Line
 from tests.crash.killing import Killing
 from tests.crash.postgres import running_server
 from tests.crash.world import release
@@ -55,6 +57,43 @@ def test_two_hundred_kills_lose_nothing_on_sqlite(tmp_path):
 def test_two_hundred_kills_lose_nothing_on_postgresql():
     with running_server() as server:
         check(server.new_database(), FULL)
+
+
+def kill_with_everything(url, anchor, kills):
+    """Budgets, windows, erasures and an anchor in the mix."""
+    killing = Killing(url, SEED, budget="6 per 4 steps, 40 in all", anchor=anchor, erasing=0.03)
+    seen = killing.run(kills)
+    assert seen.kills == kills
+    assert seen.violations(url, anchor) == []
+    assert len(seen.answers) >= kills
+    assert seen.retried > 0
+    assert seen.erased
+    with closing(Store.open(url, create=False, anchor=anchor)) as store:
+        store.check()
+        store.answers(Line("red", store.people(client="red")[0], "state"))
+        assert store.is_current()
+
+
+def test_killed_servers_keep_budgets_windows_erasures_and_the_anchor_on_sqlite(tmp_path):
+    kill_with_everything(str(tmp_path / "store.db"), str(tmp_path / "anchor"), SHORT)
+
+
+@pytest.mark.postgres
+def test_killed_servers_keep_budgets_windows_erasures_and_the_anchor_on_postgresql():
+    with running_server() as server:
+        kill_with_everything(server.new_database(), server.new_database(), SHORT)
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_keep_everything_on_sqlite(tmp_path):
+    kill_with_everything(str(tmp_path / "store.db"), str(tmp_path / "anchor"), FULL)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_two_hundred_kills_keep_everything_on_postgresql():
+    with running_server() as server:
+        kill_with_everything(server.new_database(), server.new_database(), FULL)
 
 
 # A process that forks

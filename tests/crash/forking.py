@@ -1,4 +1,4 @@
-"""A process that forks servers: `python -m tests.crash.forking URL [late]`.
+"""A process that forks servers: `python -m tests.crash.forking URL [late] [anchor=PLACE]`.
 
 Everything is imported once; each line on standard input forks a server on the same listening
 socket, and its process id comes back on standard output. The socket outlives the servers, so
@@ -67,8 +67,8 @@ class _NoBegin:
         return self._database._explained(error)
 
 
-def run_server(url: str, late: bool, descriptor: int) -> None:
-    store = Store.open(url)
+def run_server(url: str, late: bool, anchor: str | None, descriptor: int) -> None:
+    store = Store.open(url, anchor=anchor)
     settings = SETTINGS
     if late:
         path = store.database.name
@@ -85,6 +85,7 @@ def say(word: object) -> None:
 
 def main() -> None:
     url, late = sys.argv[1], "late" in sys.argv[2:]
+    named = dict(word.split("=", 1) for word in sys.argv[2:] if "=" in word)
     world.release(MemoryBook(), "warm", 1, 4)  # compiled code is loaded before the first fork
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     say(listening.getsockname()[1])
@@ -92,7 +93,7 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             sys.stdin.close()
-            run_server(url, late, listening.fileno())
+            run_server(url, late, named.get("anchor"), listening.fileno())
             os._exit(0)
         say(child)
         os.waitpid(child, 0)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 from dphmm.books import SCOPES, Store, create_key, find_problems
@@ -36,11 +37,12 @@ class Seen:
     kills: int = 0
     retried: int = 0
     repeated: int = 0
+    erased: Counter[str] = field(default_factory=Counter)
 
-    def violations(self, url: str) -> list[str]:
+    def violations(self, url: str, anchor: str | None = None) -> list[str]:
         """Everything that must never happen, one sentence each."""
-        store = Store.open(url, create=False)
-        found = [*self.errors, *find_problems(store)]
+        store = Store.open(url, create=False, anchor=anchor)
+        found = [*self.errors, *find_problems(store), *self._said_twice(store)]
         with store.database.transaction(write=False) as transaction:
             kept = transaction.rows(
                 "SELECT people.name, a.time, a.lattice, a.epsilon FROM answers a "
@@ -51,6 +53,8 @@ class Seen:
         if len(stored) != len(kept):
             found.append("a moment has two answers")
         for person, moment, lattice, epsilon in self.answers:
+            if person in self.erased:
+                continue
             answer, price = stored.get((person, moment), (None, None))
             if answer != lattice:
                 found.append(f"{person} at {moment}: a client saw an answer that is not kept")
@@ -58,20 +62,44 @@ class Seen:
                 found.append(f"{person} at {moment}: a client saw an answer that is not paid")
         return found
 
+    def _said_twice(self, store: Store) -> list[str]:
+        """What shows from outside, also of people whose answers were erased."""
+        said: dict[tuple[str, int], set[tuple[int, ...]]] = {}
+        paid: dict[str, Fraction] = {}
+        for person, moment, lattice, epsilon in self.answers:
+            if (person, moment) not in said:
+                paid[person] = paid.get(person, Fraction(0)) + Fraction(epsilon)
+            said.setdefault((person, moment), set()).add(lattice)
+        found = [f"{who}: clients saw two answers" for who, seen in said.items() if len(seen) > 1]
+        people = store.people(client="red")
+        for person, price in paid.items():
+            ledger = store.ledger(person, client="red") if person in people else None
+            if ledger is not None and ledger.spent < price:
+                found.append(f"{person}: {price} was paid, the ledger has {ledger.spent}")
+        return found
+
 
 class Killing:
     """A store, a process that forks servers, and clients."""
 
     def __init__(
-        self, url: str, seed: int, *, late: bool = False, budget: str | None = None
+        self,
+        url: str,
+        seed: int,
+        *,
+        late: bool = False,
+        budget: str | None = None,
+        anchor: str | None = None,
+        erasing: float = 0,
     ) -> None:
         self._random = random.Random(seed)
-        self._budget = budget
+        self._budget, self._erasing = budget, erasing
         self.url = url
-        store = Store.open(url)
+        store = Store.open(url, anchor=anchor)
         self._key = create_key(store, "red", SCOPES)
         store.close()
         command = [sys.executable, "-m", "tests.crash.forking", url, *(["late"] if late else [])]
+        command += [] if anchor is None else [f"anchor={anchor}"]
         self._forking = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -143,6 +171,9 @@ class Killing:
         connection = None
         while not self._over.is_set():
             person = f"p{choose.randrange(PEOPLE)}"
+            if choose.random() < self._erasing:
+                self._erase(person)
+                continue
             with self._guard:
                 moment = self._times[person] + 1
             body = {"time": moment, "state": choose.randrange(STATES)}
@@ -167,6 +198,8 @@ class Killing:
     def _record(
         self, person: str, moment: int, answer: tuple[int, dict] | None, asked: int
     ) -> None:
+        if answer is not None and answer[0] == 404 and self._erasing:
+            return  # erased, and not made known again yet
         if self._budget is not None and answer is not None and answer[0] in (409, 422):
             # Refused by the budget; or late, because another client was, and went on.
             self._times[person] = max(self._times[person], moment)
@@ -181,13 +214,20 @@ class Killing:
         self._seen.repeated += content["repeated"]
         self._seen.retried += asked > 1
 
-    def _ask_until(self, method: str, path: str, body: dict) -> dict:
+    def _erase(self, person: str) -> None:
+        """Somebody leaves and comes back."""
+        with self._guard:
+            self._seen.erased[person] += 1
+        self._ask_until("DELETE", f"/v1/people/{person}", {}, fine=404)
+        self._ask_until("PUT", f"{self._people}{person}", {})
+
+    def _ask_until(self, method: str, path: str, body: dict, fine: int = 200) -> dict:
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             connection, answer = self._ask(None, method, path, body)
             if connection is not None:
                 connection.close()
-            if answer is not None and answer[0] < 300:
+            if answer is not None and (answer[0] < 300 or answer[0] == fine):
                 return answer[1]
         raise TimeoutError(f"{method} {path}: {answer}")
 

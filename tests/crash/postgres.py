@@ -6,6 +6,7 @@ import itertools
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -46,6 +47,19 @@ class Server:
 
     def stop(self, mode: str = "fast") -> None:
         self._run("pg_ctl", "-D", self.folder / "data", "-m", mode, "-w", "stop")
+
+    def freeze(self) -> None:
+        """Let no process of the server run; its connections stay."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        for process in (first, *map(int, children)):
+            os.kill(process, number)
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(self.programs / program), *map(str, arguments)]

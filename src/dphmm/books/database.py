@@ -33,6 +33,8 @@ class Transaction(ABC):
     """What makes a SELECT lock its rows, where rows can be locked."""
     for_update_skipping = ""
     """The same, passing over rows that another transaction has locked."""
+    by_bytes = ""
+    """What makes texts come in the order in which Python sorts them."""
 
     @abstractmethod
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
@@ -228,6 +230,7 @@ def _close_to_others(path: str) -> None:
 class _PostgresTransaction(Transaction):
     for_update = " FOR UPDATE"
     for_update_skipping = " FOR UPDATE SKIP LOCKED"
+    by_bytes = ' COLLATE "C"'
 
     def __init__(self, connection: Any, hear: Callable[[], None]) -> None:
         self._connection = connection

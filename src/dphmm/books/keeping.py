@@ -32,6 +32,9 @@ from dphmm.geometry.exact import Exact, as_epsilon
 
 __all__ = ["expire", "lower_budgets", "recover"]
 
+LEAST = Fraction(1, 10**9)
+"""A budget that is used up before anything was said: a limit is positive, so it is this."""
+
 
 def recover(store: Store, not_before: Mapping[str, int]) -> None:
     """Let a store that has lost something answer again, from some instants on.
@@ -71,10 +74,9 @@ def _clocks(transaction: Transaction) -> set[str]:
 
 
 def _everybody(transaction: Transaction, locking: str = "") -> Iterator[Person]:
-    """Everybody in a store, locked in the order of commits where the transaction may write."""
-    rows = transaction.rows(
-        f"SELECT client, name, {PERSON} FROM people ORDER BY client, name" + locking
-    )
+    """Everybody in a store, in the order in which commits lock people."""
+    order = f"client{transaction.by_bytes}, name{transaction.by_bytes}"
+    rows = transaction.rows(f"SELECT client, name, {PERSON} FROM people ORDER BY {order}{locking}")
     for client, name, *row in rows:
         yield person_of(client, name, row)
 
@@ -111,15 +113,17 @@ def lower_budgets(
             wanted = amount if total is None else min(total, amount)
         if wanted is None:
             return limit
-        return replace(limit or Limit(), total=max(wanted, spent))
+        return replace(limit or Limit(), total=max(wanted, spent, LEAST))
 
     chosen = None if person is None else store.hash_name(person, client=client or "")
     changed = 0
     with store.writing() as seals:
         pairs: list[tuple[Person | None, Person]] = []
+        found = 0
         for one in _everybody(seals.transaction, seals.transaction.for_update):
             if client not in (None, one.client) or person not in (None, one.name):
                 continue
+            found += 1
             limit = lower(one.limit, one.spent)
             if limit != one.limit:
                 after = one._replace(budget=str(limit), version=one.version + 1)
@@ -135,7 +139,7 @@ def lower_budgets(
             if limit != stone.budget:
                 write_tombstone(seals, hashed, stone, replace(stone, budget=limit))
                 changed += 1
-        if person is not None and not pairs and not stones:
+        if person is not None and not found and not stones:
             raise NotFoundError("person must be one of the store, got another")
     return changed + len(pairs)
 

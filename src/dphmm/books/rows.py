@@ -13,7 +13,7 @@ from dphmm.books.database import Database, Row, Transaction
 from dphmm.books.sealing import NO_HEAD, Seals, extend, seal
 from dphmm.cost.ledger import Entry
 from dphmm.cost.limit import Limit
-from dphmm.cost.totals import Totals
+from dphmm.cost.totals import add_up
 from dphmm.errors import DataError, StoreError, expect
 from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
@@ -301,16 +301,16 @@ def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]
     standings: list[tuple[object, ...]] = []
     people: list[tuple[Person | None, Person]] = []
     for person, standing, records in work:
-        total, head = Totals([person.spent]), person.head
+        head, prices = person.head, [person.spent]
         for number, record in enumerate(records, start=person.entries + 1):
             cells = _cells(record)
             head = extend(head, person.salt, (number, *cells))
             answers.append((person.number, number, *cells))
-            total.add(0, record.epsilon)
+            prices.append(record.epsilon)
         law, query, content = standing.law.hex(), standing.line.query, standing.to_bytes()
         standings.append((person.number, query, law, standing.time, content))
         after = Person(
-            *(*person[:5], str(total.of(0)), person.entries + len(records), person.version + 1),
+            *(*person[:5], str(add_up(prices)), person.entries + len(records), person.version + 1),
             *(person.salt, head, write_marks(read_marks(person.marks) | {query: content})),
         )
         people.append((person, after))
@@ -324,7 +324,12 @@ def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]
         "law = excluded.law, time = excluded.time, content = excluded.content",
         standings,
     )
-    replace_people(seals, people)
+    # Budget, salt and what is carried stay as they are.
+    _swap_seals(seals, people)
+    transaction.many(
+        "UPDATE people SET spent = ?, entries = ?, commits = ?, head = ?, marks = ? WHERE id = ?",
+        [(*after[5:8], after.head, after.marks, after.number) for _, after in people],
+    )
 
 
 def read_marks(text: str) -> dict[str, str]:
@@ -343,13 +348,17 @@ def write_marks(marks: Mapping[str, str | bytes]) -> str:
 
 def replace_people(seals: Seals, pairs: Sequence[tuple[Person | None, Person]]) -> None:
     """Write people as they are now, who were locked as they were before; None had no seal yet."""
-    for before, after in pairs:
-        seals.swap(0 if before is None else before.seal(), after.seal())
+    _swap_seals(seals, pairs)
     seals.transaction.many(
         "UPDATE people SET budget = ?, carried = ?, spent = ?, entries = ?, commits = ?, "
         "salt = ?, head = ?, marks = ? WHERE id = ?",
         [(*after[3:], after.number) for _, after in pairs],
     )
+
+
+def _swap_seals(seals: Seals, pairs: Sequence[tuple[Person | None, Person]]) -> None:
+    for before, after in pairs:
+        seals.swap(0 if before is None else before.seal(), after.seal())
 
 
 def add_person(seals: Seals, person: Person) -> None:

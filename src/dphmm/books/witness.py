@@ -128,7 +128,9 @@ class Witness:
         self.epoch, self._needs_anchor = token_hex(16), self.anchor is not None
         set_fact(transaction, "epoch", self.epoch)
         set_fact(transaction, "anchored", "1" if self._needs_anchor else None)
-        return find_roots(transaction)
+        roots = find_roots(transaction)
+        self._seen, self._lifted = {n: root.commits for n, root in roots.items()}, {}
+        return roots
 
     def anchor_first(self, roots: Roots) -> None:
         """Make the anchor this store's, as it was when its epoch began."""

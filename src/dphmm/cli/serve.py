@@ -70,7 +70,7 @@ def command(
     held.check()
     check_key(held, randomness)
     if init is not None and not list_keys(held):
-        _write_first_key(Path(init), held)
+        write_first_key(Path(init), held)
         click.echo(f"the first key is in {init}", err=True)
     elif init is not None:
         click.echo(f"dphmm: note: the store has keys, so none was written to {init}", err=True)
@@ -82,7 +82,7 @@ def command(
     return 0
 
 
-def _write_first_key(path: Path, store: Store) -> None:
+def write_first_key(path: Path, store: Store) -> None:
     """A key in a file that only its owner can read; no key that nobody can read."""
 
     def keep(key: str) -> None:
