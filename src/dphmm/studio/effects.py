@@ -122,14 +122,15 @@ class Situation:
 
     def released(self) -> dict[str, Any]:
         """What `dphmm check` says of this step, and what the page draws of it."""
-        step = check_step(self.scenario, self.bare, self.moment)
         after = self.scenario.plan.at(self.possible)
+        degree = None if len(after.added) else self.degree
+        step = check_step(self.scenario, self.bare, self.moment, degree)
         return {
             "step": step.plain(),
             "headline": headline(self.scenario, step),
             "warnings": warnings(self.scenario, step),
             "added": after.added.tolist(),
-            **self._protection(after, None if len(after.added) else self.degree),
+            **self._protection(after, degree),
         }
 
     def repairs(self, state: int | None) -> dict[str, Any]:
