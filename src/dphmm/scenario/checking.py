@@ -20,13 +20,19 @@ from dphmm.cost.history import History
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.words import NEARER, conditions
 from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import as_text
+from dphmm.geometry.exact import as_text, whole
 from dphmm.noise.bound import least_error
 from dphmm.noise.distance import mean_noise
 from dphmm.policy.plan import Plan, Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.hours import DAY
-from dphmm.release.schedule import Schedule, allowed_at, expected_error, holds
+from dphmm.release.schedule import (
+    LONGEST_WINDOW,
+    Schedule,
+    allowed_at,
+    expected_error,
+    holds,
+)
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
@@ -198,8 +204,8 @@ def how_often(scenario: Scenario) -> Speaking | None:
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
     """See `Scenario.check`."""
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
+    if whole(steps, "steps", 1) > LONGEST_WINDOW:
+        raise ArgumentError(f"steps must be at most {LONGEST_WINDOW}, got {steps!r}")
     found = tuple(check_steps(scenario, steps))
     costs, unit = planned_costs(scenario, steps), unit_of(scenario)
     return Check(scenario.name, guarantee(scenario), found, costs, unit)
