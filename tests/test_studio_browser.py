@@ -17,7 +17,6 @@ import pytest
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from tests import paper
-from tests.colours import blindnesses, difference, parse
 from tests.scenarios import paper_scenario
 
 sync_api = pytest.importorskip("playwright.sync_api")
@@ -572,18 +571,6 @@ def test_many_links_are_thinned_with_a_word_and_drawn_ones_are_not(studio: Studi
     page.locator("#layer-complete").check()
     sync_api.expect(page.locator("#legend")).to_contain_text("links drawn")
     assert painted(studio, "#1d2329") > black + 50
-
-
-def test_categories_differ_for_every_kind_of_eye(studio: Studio) -> None:
-    """By 10 or more in CIEDE2000, under three simulated blindnesses, in light and in dark."""
-    source = Path(__file__).parent.parent / "src/dphmm/studio/static/js/colours.js"
-    palettes = re.findall(r"const (?:LIGHT|DARK) = (\[.*\]);", source.read_text())
-    assert len(palettes) == 2
-    for palette in map(json.loads, palettes):
-        assert len(palette) == 8
-        for seen in blindnesses(parse(palette)):
-            apart = [difference(a, b) for i, a in enumerate(seen) for b in seen[i + 1 :]]
-            assert min(apart) >= 10
 
 
 # For everybody

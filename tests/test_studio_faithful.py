@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import tempfile
 import tomllib
 from fractions import Fraction
@@ -24,6 +25,7 @@ from dphmm.chain.markov import MarkovModel
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DataError
 from dphmm.release.schedule import Schedule
+from dphmm.report import page
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from dphmm.scenario.headline import headline, warnings
 from dphmm.studio import requests, saving
@@ -31,6 +33,7 @@ from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.opened import rewrite, values_of
 from dphmm.studio.requests import read_request
 from dphmm.studio.server import run_in_background
+from tests.colours import blindnesses, difference, parse
 from tests.scenarios import LABELS, paper_scenario, run, scenarios, written
 from tests.test_studio_server import Client
 
@@ -126,7 +129,7 @@ def test_every_exposed_place_is_named_and_edges_are_thinned_with_a_count() -> No
     assert len(found["before"]["exposed"]) == len(found["released"]["exposed"]) == 1600
     everybody = Situation.of(alone.replace(policy=Policy(complete=True)), 1).effects()["edges"]
     assert everybody["count"] == 1600 * 1599 // 2
-    assert 3_000 < everybody["n_drawn"] == len(everybody["drawn"]) // 2 <= 4_000
+    assert 3_900 < everybody["n_drawn"] == len(everybody["drawn"]) // 2 <= 4_000
 
 
 def test_a_link_is_refused_on_another_scenario(town: Path) -> None:
@@ -157,6 +160,27 @@ def test_an_answer_no_better_than_silence_is_said_to_be_so() -> None:
     sharp = scenario.replace(epsilon=Fraction(50))
     assert warnings(sharp, sharp.check(1).steps[0]) == ()
     assert headline(sharp, sharp.check(1).steps[0]).startswith("An answer is typically off by less")
+
+
+def test_categories_differ_for_every_kind_of_eye_and_are_the_same_in_reports() -> None:
+    """By 10 or more in CIEDE2000, under three simulated blindnesses, in light and in dark."""
+    script = (Path(saving.__file__).parent / "static" / "js" / "colours.js").read_text()
+    style = (Path(page.__file__).parent / "templates" / "page.css").read_text()
+    palettes = [json.loads(one) for one in re.findall(r"const (?:LIGHT|DARK) = (\[.*\]);", script)]
+    in_report = re.findall(r"--c[0-7]: (#[0-9a-f]{6})", style)
+    assert [*palettes[0], *palettes[1]] == in_report
+    for palette in palettes:
+        assert len(palette) == 8
+        for seen in blindnesses(parse(palette)):
+            apart = [difference(a, b) for i, a in enumerate(seen) for b in seen[i + 1 :]]
+            assert min(apart) >= 10
+
+
+def test_the_difference_of_colours_is_the_published_one() -> None:
+    """Three pairs of Sharma, Wu and Dalal's table."""
+    assert difference([50, 2.6772, -79.7751], [50, 0, -82.7485]) == pytest.approx(2.0425, abs=1e-4)
+    assert difference([50, 2.5, 0], [73, 25, -18]) == pytest.approx(27.1492, abs=1e-4)
+    assert difference([50, 2.49, -0.001], [50, -2.49, 0.0011]) == pytest.approx(7.2195, abs=1e-4)
 
 
 # Saving

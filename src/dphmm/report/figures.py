@@ -113,7 +113,10 @@ class Drawings:
         entries = [("link", "linked by the policy")]
         if self.categories is not None:
             _, _, names = self.categories
-            entries += [(f"c{k % CATEGORIES}", name) for k, name in enumerate(names[:CATEGORIES])]
+            alone = len(names) if len(names) <= CATEGORIES else CATEGORIES - 1
+            entries += [(f"c{k}", name) for k, name in enumerate(names[:alone])]
+            if alone < len(names):
+                entries.append((f"c{alone}", f"other ({len(names) - alone})"))
         return entries
 
     def neighbourhood(self) -> tuple[str, int]:
@@ -236,10 +239,10 @@ class Drawings:
     def _cells(self) -> str:
         if self.categories is None:
             return self.frame.squares(self.places, 0.94 * self.side, "land")
-        _, numbers, _ = self.categories
+        shown = np.minimum(self.categories[1], CATEGORIES - 1)
         return "".join(
-            self.frame.squares(self.places[numbers % CATEGORIES == k], 0.94 * self.side, f"c{k}")
-            for k in range(min(CATEGORIES, int(numbers.max()) + 1))
+            self.frame.squares(self.places[shown == k], 0.94 * self.side, f"c{k}")
+            for k in range(int(shown.max()) + 1)
         )
 
     def _links(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dphmm._types import Mask
+from dphmm._types import IntArray, Mask
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.chain.stochastic import entries_of
@@ -307,14 +307,20 @@ def moments(scenario: Scenario, steps: int) -> Iterator[Moment]:
         yield Moment(time, possible, lasts, own, prior)
 
 
-def check_step(scenario: Scenario, bare: Plan, moment: Moment) -> Step:
-    """What the scenario protects at one step; `bare` is its plan before repair."""
+def check_step(
+    scenario: Scenario, bare: Plan, moment: Moment, degrees: IntArray | None = None
+) -> Step:
+    """What the scenario protects at one step; `bare` is its plan before repair.
+
+    `degrees` of protection as released may be known already.
+    """
     plan, query, labels, model = scenario.plan, scenario.query, scenario.labels, scenario.model
     time, possible, lasts, own, prior = moment
     step, before = plan.at(possible), bare.at(possible)
     guessed = any(one.anywhere for one in model.moves_into(time)) and not plan.delta
     beside = plan.at(model.place_mask(own)) if guessed else None
-    degrees = degree_of_protection(query, step.policy, possible, hull=step.body)
+    if degrees is None:
+        degrees = degree_of_protection(query, step.policy, possible, hull=step.body)
     alone_before = alone = np.flatnonzero(degrees == 1)
     if len(step.added):
         alone_before = exposed(query, before.policy, possible, hull=before.body)
@@ -341,7 +347,10 @@ def check_step(scenario: Scenario, bare: Plan, moment: Moment) -> Step:
 
 def unrepaired(scenario: Scenario) -> Plan:
     """The scenario's plan as it is before repair."""
-    return scenario.plan.replace(repair=None, full_rank=False)
+    bare = scenario.plan.replace(repair=None, full_rank=False)
+    # Of the same policy and query, so they need not be found again.
+    vars(bare)["_differences"] = scenario.plan._differences
+    return bare
 
 
 def doubts(scenario: Scenario) -> tuple[str, ...]:

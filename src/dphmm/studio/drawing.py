@@ -61,7 +61,8 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         if column
         else ["place"] * len(scenario.states)
     )
-    names = [name for name, _ in Counter(categories).most_common()]
+    # The most common first, as in reports, so that a category has one colour everywhere.
+    names = sorted(found := Counter(categories), key=lambda name: (-found[name], name))
     number = {name: i for i, name in enumerate(names)}
     places, query = drawing.places, scenario.query
     return {

@@ -22,7 +22,7 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Noise, Plan, Protected
 from dphmm.policy.protection import degree_of_protection
 from dphmm.policy.repair import RepairMethod
-from dphmm.report.figures import outline
+from dphmm.report.figures import outline, sample_links
 from dphmm.scenario import Scenario
 from dphmm.scenario.checking import (
     Moment,
@@ -39,7 +39,7 @@ from dphmm.scenario.headline import headline, warnings
 __all__ = ["Situation", "exact_number", "timeline"]
 
 DRAWN_EDGES = 4_000
-"""Of more edges than this every so many is drawn: all would cover the map."""
+"""Of more edges than this so many are drawn: all would cover the map."""
 
 COUNTED_EDGES = 4_000_000
 """Overlapping cliques with more pairs than this are counted pair by pair, as a bound."""
@@ -122,14 +122,15 @@ class Situation:
 
     def released(self) -> dict[str, Any]:
         """What `dphmm check` says of this step, and what the page draws of it."""
-        step = check_step(self.scenario, self.bare, self.moment)
         after = self.scenario.plan.at(self.possible)
+        degree = None if len(after.added) else self.degree
+        step = check_step(self.scenario, self.bare, self.moment, degree)
         return {
             "step": step.plain(),
             "headline": headline(self.scenario, step),
             "warnings": warnings(self.scenario, step),
             "added": after.added.tolist(),
-            **self._protection(after, None if len(after.added) else self.degree),
+            **self._protection(after, degree),
         }
 
     def repairs(self, state: int | None) -> dict[str, Any]:
@@ -249,21 +250,8 @@ def _edges(policy: PolicyGraph) -> dict[str, Any]:
         count, known = bound, plain or disjoint
     else:
         count, known = len(policy.edges), True
-    drawn = policy.edges if count <= DRAWN_EDGES else _thinned(policy, bound)
+    drawn = policy.edges if count <= DRAWN_EDGES else sample_links(policy, DRAWN_EDGES)
     return {"count": count, "exact": known, "drawn": drawn.ravel().tolist(), "n_drawn": len(drawn)}
-
-
-def _thinned(policy: PolicyGraph, bound: int) -> IntArray:
-    """Some of many edges: each link and each pair of a clique with about the same chance."""
-    rng = np.random.default_rng(0)
-    share = DRAWN_EDGES / bound
-    links = policy.links[rng.random(len(policy.links)) < share]
-    pairs = [
-        rng.choice(clique, (max(1, round(share * len(clique) * (len(clique) - 1) / 2)), 2))
-        for clique in policy.cliques
-    ]
-    found = np.sort(np.concatenate([links, *pairs]), axis=1)
-    return np.unique(found[found[:, 0] < found[:, 1]], axis=0)
 
 
 def _hull(hull: SensitivityHull, body: SensitivityHull) -> dict[str, Any]:

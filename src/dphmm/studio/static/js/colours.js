@@ -3,7 +3,7 @@
 const d3 = globalThis.d3;
 
 // Any two differ by 12 or more (CIEDE2000), also for people who see no red, no green or no blue;
-// a test computes it. More categories share the last colour as "other".
+// a test computes it, and that reports have the same. More categories share the last colour as "other".
 const LIGHT = ["#9ec9f3", "#f2c14e", "#64ab8d", "#af82a1", "#b9bdc4", "#d27e55", "#8374c1", "#e4e9ad"];
 const DARK = ["#5293c5", "#ba8a1d", "#2f7f63", "#85426c", "#787f89", "#b0552c", "#6554ab", "#b5bb76"];
 export const MOST_CATEGORIES = LIGHT.length;

@@ -324,6 +324,7 @@ function showAll() {
   find("headline-strip").textContent = answer.released ? `${answer.released.headline}.` : "…";
   showWaiting();
   redraw();
+  if (!isFresh()) return;
   drawn += 1;
   document.documentElement.dataset.drawn = drawn;
   if (drawn === 1) performance.mark("studio-ready");
