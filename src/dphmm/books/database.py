@@ -220,7 +220,8 @@ class Sqlite(Database):
 
 def _close_to_others(path: str) -> None:
     """Make a file that only its owner can read, or close one that others could, with its log."""
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with suppress(OSError):  # SQLite says what is wrong with it
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         with suppress(OSError):  # it is another user's, or not there
             if os.stat(name).st_mode & 0o077:

@@ -60,7 +60,11 @@ def whole_file(path: str | Path, *, private: bool = False) -> Iterator[BinaryIO]
 def _open_alone(partial: Path, path: str | Path, mode: int) -> BinaryIO:
     """An empty file to write, locked; another run may have renamed it while it was opened."""
     while True:
-        opened = os.open(partial, os.O_RDWR | os.O_CREAT, mode)
+        try:
+            opened = os.open(partial, os.O_RDWR | os.O_CREAT, mode)
+        except OSError as fault:
+            fault.filename = str(path)  # which the user named
+            raise
         out = os.fdopen(opened, "r+b")
         hold(out, f"{path}: output")
         with suppress(FileNotFoundError):
