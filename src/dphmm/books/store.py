@@ -88,6 +88,7 @@ class Store(StoreReading):
                 database for several servers. A store that was used with one needs it.
         """
         expect(b"" if secret is None else secret, bytes, "secret")
+        expect(create, bool, "create")
         database = connect(url)
         if isinstance(database, Sqlite) and not create and not Path(database.name).exists():
             raise StoreError(f"the store {database.name} does not exist; a release makes it")

@@ -200,8 +200,8 @@ class Tells(Body):
     )
     delta: str
     moment: str | None = Field(
-        description="Of one moment, between linked states, over all paths before and after it: an "
-        "upper bound; null where it would take long."
+        description="Of one moment from the first answer to the last, between linked states, over "
+        "all paths before and after it: an upper bound; null where it would take long."
     )
     realised: str = Field(
         description="The factor by which these answers moved the odds between linked states."
@@ -226,8 +226,8 @@ class Statement(PathCosts):
     releases: int
     spent: str
     before: str = Field(description="What was spent before, which no other number counts.")
-    besides: str = Field(
-        description="What was spent on other questions about the person; no other number counts it."
+    besides: str | None = Field(
+        description="What else was spent on the person, which no other number counts."
     )
     text: str
     linked: str | None
