@@ -234,14 +234,17 @@ def create_app(
         return JSONResponse(await workers.run(client, "privacy", client, digest, person))
 
     @route("GET", "/v1/people", "read", bodies.People)
-    async def list_people(client: Client) -> Response:
-        """The names of your people."""
-        return JSONResponse(await threads.run(client, handlers.people, client))
+    async def list_people(
+        client: Client,
+        after: Annotated[str, Query(max_length=200, description="A name.")] = "",
+    ) -> Response:
+        """The names of your people after one, a thousand at a time."""
+        return JSONResponse(await threads.run(client, handlers.people, client, after))
 
     @route("GET", "/v1/people/{person}/ledger", "read", bodies.LedgerPage)
     async def ledger(person: Person, client: Client) -> Response:
         """What was spent on a person, on every question."""
-        return JSONResponse(await threads.run(client, handlers.ledger, client, person))
+        return JSONResponse(await workers.run(client, "ledger", client, person))
 
     @route("DELETE", "/v1/people/{person}", "people", bodies.Erased)
     async def erase(person: Person, by: Holder) -> Response:

@@ -84,6 +84,7 @@ class People(Body):
     """The names of people."""
 
     people: list[str]
+    next: str | None = Field(description="Ask for `after` this name to read on.")
 
 
 class NewStream(Body):

@@ -13,6 +13,7 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.acts import record_act
+from dphmm.books.quotas import some_people
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
@@ -42,7 +43,7 @@ from dphmm.service.showing import (
 __all__ = ["Handlers"]
 
 PAGE = 1000
-"""How many releases come in one answer."""
+"""How many releases, or people, come in one answer."""
 
 LONGEST = 10**20
 """The largest price, and the finest decimal, that came in a request."""
@@ -266,9 +267,10 @@ class Handlers:
             ],
         }
 
-    def people(self, client: str) -> Json:
-        """The client's people."""
-        return {"people": self._store.people(client=client)}
+    def people(self, client: str, after: str) -> Json:
+        """Some of the client's people."""
+        found = some_people(self._store, client, after, PAGE + 1)
+        return {"people": found[:PAGE], "next": found[PAGE - 1] if len(found) > PAGE else None}
 
     def erase(self, client: str, person: str, who: str) -> Json:
         """Delete all but a tombstone; that it will be done is written down first."""
