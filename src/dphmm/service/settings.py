@@ -27,7 +27,7 @@ class ServiceSettings:
     """How many more may wait for a thread, half of them one client's, before 503 is said."""
     workers: int = 2
     """How many requests that may be long run at once, each in a process of its own."""
-    long_waiting: int = 16
+    long_waiting: int = 64
     """How many more of those may wait for each client."""
     long_seconds: float = 20.0
     """Seconds that one of them may take."""
