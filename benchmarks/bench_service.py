@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SIDE = 20
 STATES = SIDE * SIDE
 CONNECTIONS = 200
+FEWER = 50
 SECONDS = float(os.environ.get("DPHMM_BENCH_SECONDS", "10"))
 SOAK = float(os.environ.get("DPHMM_SOAK_SECONDS", "20"))
 TICK = 0.05
@@ -97,11 +98,12 @@ def direct(folder: str) -> float:
 
 
 @contextmanager
-def running(url: str, tick: float) -> Iterator[tuple[int, int]]:
+def running(url: str, tick: float, bare: bool = False) -> Iterator[tuple[int, int]]:
     """A server process: its port and process id."""
     port = free_port()
+    command = ["-m", "benchmarks.bare", url, str(port)]
     server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, url, str(port), str(tick)],
+        [sys.executable, *(command if bare else ["-c", SERVER, url, str(port), str(tick)])],
         cwd=ROOT,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
@@ -149,14 +151,29 @@ def prepare(port: int, key: str) -> str:
     return str(scenario)
 
 
-def run_load(port: int, key: str, scenario: str, seconds: float, first: int) -> dict[str, Any]:
-    arguments = [port, key, scenario, STATES, CONNECTIONS, seconds, first]
+def run_load(
+    port: int, key: str, scenario: str, seconds: float, first: int, connections: int = CONNECTIONS
+) -> dict[str, Any]:
+    arguments = [port, key, scenario, STATES, connections, seconds, first]
     command = [sys.executable, "-m", "benchmarks.load", *map(str, arguments)]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=seconds + 120
     )
     result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+def rows_a_second(port: int, key: str, scenario: str, people: int, times: range) -> float:
+    """Releases a second by one request."""
+    rows = [
+        {"person": f"c{number}", "time": time, "state": (number + time) % STATES}
+        for time in times
+        for number in range(people)
+    ]
+    begun = time.monotonic()
+    done = ask(port, key, "POST", f"/v1/scenarios/{scenario}/releases:batch", {"rows": rows})
+    assert all(row["status"] == 200 and not row["repeated"] for row in done["rows"])
+    return len(rows) / (time.monotonic() - begun)
 
 
 def resident(process: int) -> float:
@@ -197,6 +214,18 @@ def run() -> list[Figure]:
         with running(url, TICK) as (port, _):
             ticked = run_load(port, key, scenario, SECONDS, soak["next"])
             errors += ticked["errors"]
+        with running(f"{folder}/bare.db", 0, bare=True) as (port, _):
+            run_load(port, key, scenario, 1, 1, FEWER)
+            bare = run_load(port, key, scenario, SECONDS, 1, FEWER)
+        with running(url, 0) as (port, _):
+            warm = run_load(port, key, scenario, 1, ticked["next"], FEWER)
+            fewer = run_load(port, key, scenario, SECONDS, warm["next"], FEWER)
+            errors += warm["errors"] + fewer["errors"]
+            first = fewer["next"]
+            batch = max(
+                rows_a_second(port, key, scenario, CONNECTIONS, range(begin, begin + 50))
+                for begin in (first, first + 50, first + 100)
+            )
         store = Store.open(url)
         sound = len(find_problems(store))
         store.close()
@@ -217,6 +246,15 @@ def run() -> list[Figure]:
         Figure("service: releases, 200 connections, tick 50 ms", ticked["rate"], "1/s"),
         Figure("service: p50, tick 50 ms", 1000 * ticked["p50"], "ms"),
         Figure("service: p99, tick 50 ms", 1000 * ticked["p99"], "ms"),
+        Figure(
+            "service: releases, 50 connections, tick off",
+            fewer["rate"],
+            "1/s",
+            against="a bare insert with FastAPI",
+            ratio=fewer["rate"] / bare["rate"],
+            target="ratio >= 0.7",
+        ),
+        Figure("service: rows of a batch request", batch, "1/s", target="value >= 10000"),
         Figure("service: errors", errors, "", target="value <= 0"),
         Figure("service: problems that verify finds", sound, "", target="value <= 0"),
         Figure("service: releases during the soak", soak["answers"], ""),

@@ -76,7 +76,7 @@ def test_everything_said_can_be_read(world):
     assert statement["own"] is None
     ledger = world.ask("GET", "/v1/people/anna/ledger").json()
     assert (ledger["spent"], [entry["slot"] for entry in ledger["entries"]]) == ("3", [1, 2, 4])
-    assert world.ask("GET", "/v1/people").json() == {"people": ["anna"]}
+    assert world.ask("GET", "/v1/people").json() == {"people": ["anna"], "next": None}
     summary = world.ask("GET", f"/v1/scenarios/{world.scenario}").json()
     assert (summary["name"], summary["states"], summary["epsilon"]) == ("paper", 6, "1")
     assert world.ask("GET", "/v1/scenarios").json() == {"scenarios": [world.scenario]}
@@ -214,6 +214,7 @@ ROUTES = {
     ("GET", "/v1/scenarios/{digest}"): "read",
     ("PUT", "/v1/scenarios/{digest}/people/{person}"): "people",
     ("POST", "/v1/scenarios/{digest}/people/{person}/releases"): "release",
+    ("POST", "/v1/scenarios/{digest}/releases:batch"): "release",
     ("GET", "/v1/scenarios/{digest}/people/{person}/releases"): "read",
     ("GET", "/v1/scenarios/{digest}/people/{person}/track"): "read",
     ("GET", "/v1/scenarios/{digest}/people/{person}/privacy"): "read",
@@ -240,12 +241,14 @@ def test_the_page_describes_every_route_and_loads_nothing(world):
     assert "https://" not in answer.text
 
 
-OPEN = {("GET", "/health")}
+OPEN = {("GET", path) for path in ("/health", "/live", "/ready")}
 
 
 def body_for(method, path):
     if path == "/v1/scenarios" and method == "POST":
         return paper_scenario.body()
+    if path.endswith(":batch"):
+        return {"rows": [{"person": "anna", "time": 2, "state": 4}]}
     if path == "/v1/keys" and method == "POST":
         return {"scopes": ["keys"]}
     if path.startswith("/v1/keys"):
@@ -307,8 +310,18 @@ def test_another_clients_things_look_like_unknown_ones(world, method, pattern):
 
 
 def test_lists_show_only_the_clients_own(world):
-    assert world.ask("GET", "/v1/people", client="blue").json() == {"people": []}
+    assert world.ask("GET", "/v1/people", client="blue").json() == {"people": [], "next": None}
     assert world.ask("GET", "/v1/scenarios", client="blue").json() == {"scenarios": []}
+
+
+def test_people_come_in_pages(world, monkeypatch):
+    monkeypatch.setattr("dphmm.service.handlers.PAGE", 2)
+    for name in ("carl", "bert"):
+        world.store.begin(name, client="red")
+    first = world.ask("GET", "/v1/people").json()
+    assert first == {"people": ["anna", "bert"], "next": "bert"}
+    rest = world.ask("GET", "/v1/people?after=bert").json()
+    assert rest == {"people": ["carl"], "next": None}
 
 
 def test_a_revoked_key_stops_working(world):

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from dphmm import StoreError
-from dphmm.books import find_problems
+from dphmm.books import Store, find_problems
 from dphmm.books.scenarios import find_scenario
 from dphmm.scenario.packing import unpack
+from dphmm.service.committing import can_write
 from tests.crash import paper_scenario
 from tests.crash.world import release
 from tests.service_worlds import World, service
@@ -213,3 +214,31 @@ def test_unknown_paths_and_methods_are_problems_too(world):
     assert refused.status_code == 405
     assert refused.headers["allow"] == "GET"
     assert world.http.get("/nothing").status_code == 404
+
+
+def test_a_store_that_cannot_be_written_is_not_ready_and_the_process_is_alive(world, monkeypatch):
+    assert world.http.get("/ready").json() == {"status": "ok"}
+    monkeypatch.setattr("dphmm.service.readiness.FRESH", 0)
+    monkeypatch.setattr("dphmm.service.readiness.can_write", lambda store: False)
+    for path in ("/ready", "/health"):
+        answer = world.http.get(path)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert world.store.database.name not in answer.text
+    assert world.http.get("/live").status_code == 200
+
+
+def test_a_store_that_says_nothing_is_not_ready(world, monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr("dphmm.service.readiness.PATIENCE", 0.1)
+    monkeypatch.setattr("dphmm.service.readiness.can_write", lambda store: gate.wait(30))
+    assert world.http.get("/ready").status_code == 503
+    assert world.http.get("/live").status_code == 200
+    gate.set()
+
+
+def test_whether_a_store_can_be_written_is_tried(tmp_path):
+    store = Store.open(str(tmp_path / "closed.db"))
+    assert can_write(store)
+    store.database._connection().execute("PRAGMA query_only = ON")
+    assert not can_write(store)
+    store.close()

@@ -178,11 +178,12 @@ def test_a_long_way_is_gone_elsewhere_and_the_answer_is_the_same_one_again(tmp_p
         assert world.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "2"
 
 
-def test_a_way_is_long_for_all_who_share_a_commit(tmp_path):
-    """Many ways that are each just short enough do not make a long group."""
-    with service(tmp_path) as world:
+def test_ways_that_are_long_only_together_are_gone_one_group_after_the_other(tmp_path, monkeypatch):
+    """After a night everybody has a gap: no worker is asked, and nobody is refused."""
+    with service(tmp_path, long_waiting=1) as world:
         people = [f"p{number}" for number in range(8)]
         with_people(world, people)
+        monkeypatch.setattr("dphmm.service.workers.Workers.submit", None)
         answers = ask_at_once(world, [("red", person, 1500) for person in people])
         assert {a.status_code for a in answers} == {200}
         assert len({str(a.json()["lattice"]) for a in answers}) > 1

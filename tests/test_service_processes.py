@@ -174,6 +174,45 @@ def test_two_servers_share_one_postgresql():
         )
 
 
+def guesses(port):
+    """Whether the last of many guessed keys, each from another address, was told to wait."""
+    for number in range(12):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        headers = {"authorization": "Bearer guess", "x-forwarded-for": f"10.0.0.{number}"}
+        connection.request("GET", "/v1/people", headers=headers)
+        response = connection.getresponse()
+        assert response.status == 401
+        response.read()
+        connection.close()
+    return response.headers["retry-after"] is not None
+
+
+def test_an_address_is_believed_only_from_a_proxy_that_was_named(tmp_path):
+    with serving(str(tmp_path / "one.db"), "--set", "wrong_keys=1") as (_, port, _):
+        assert guesses(port)
+    trusted = ("--trusted-proxy", "127.0.0.1")
+    with serving(str(tmp_path / "two.db"), "--set", "wrong_keys=1", *trusted) as (_, port, _):
+        assert not guesses(port)
+
+
+def test_an_address_with_a_password_is_in_no_argument(tmp_path):
+    """The unit file gives the address by the environment."""
+    unit = (ROOT / "deploy/dphmm.service").read_text()
+    assert "serve env:STORE" in unit
+    assert "${STORE}" not in unit
+    assert "serve env:STORE" in (ROOT / "deploy/Containerfile").read_text()
+    done = subprocess.run(
+        [*DPHMM, "serve", "postgresql://ann:hunter2@127.0.0.1:1/store"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 2
+    assert "password" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
 def resident(process):
     status = Path(f"/proc/{process.pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024

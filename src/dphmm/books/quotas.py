@@ -6,7 +6,7 @@ from dphmm.books.database import Transaction
 from dphmm.books.store import Store
 from dphmm.errors import TooLargeError
 
-__all__ = ["check_scenarios", "count_people"]
+__all__ = ["check_scenarios", "count_people", "some_people"]
 
 
 def count_people(store: Store, client: str) -> int:
@@ -14,6 +14,16 @@ def count_people(store: Store, client: str) -> int:
     with store.database.transaction(write=False) as transaction:
         row = transaction.row("SELECT count(*) FROM people WHERE client = ?", (client,))
     return int(row[0]) if row else 0
+
+
+def some_people(store: Store, client: str, after: str, most: int) -> list[str]:
+    """The names of a client's people after one, in order, not more than so many."""
+    with store.database.transaction(write=False) as transaction:
+        rows = transaction.rows(
+            "SELECT name FROM people WHERE client = ? AND name > ? ORDER BY name LIMIT ?",
+            (client, after, most),
+        )
+    return [row[0] for row in rows]
 
 
 def check_scenarios(transaction: Transaction, client: str, most: tuple[int, int]) -> None:

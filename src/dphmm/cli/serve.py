@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -23,13 +24,27 @@ __all__ = ["command"]
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
 @click.option(
     "--tick",
-    default=50.0,
-    show_default=True,
+    type=float,
     metavar="MILLISECONDS",
-    help="Answers leave a whole number of ticks after their request came; 0 is off.",
+    help="Answers leave a whole number of ticks, 50 by default, after their request; 0 is off.",
 )
-@click.option("--threads", default=4, show_default=True, help="Requests in the store at once.")
-@click.option("--rate", default=1000.0, show_default=True, help="Requests a second for a key.")
+@click.option("--threads", type=int, help="Requests in the store at once; 4 by default.")
+@click.option("--rate", type=float, help="Requests a second for a client; 1000 by default.")
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="An address or network whose X-Forwarded-For is believed; may be repeated.",
+)
+@click.option("--settings", "file", metavar="FILE", help="A TOML file of settings.")
+@click.option(
+    "--set",
+    "others",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Any other setting, see docs/service.md; may be repeated.",
+)
 @click.option(
     "--largest-epsilon",
     metavar="EPSILON",
@@ -42,9 +57,12 @@ def command(
     store: str,
     host: str,
     port: int,
-    tick: float,
-    threads: int,
-    rate: float,
+    tick: float | None,
+    threads: int | None,
+    rate: float | None,
+    proxies: tuple[str, ...],
+    file: str | None,
+    others: tuple[str, ...],
     largest_epsilon: str | None,
     key_file: str | None,
     init: str | None,
@@ -63,9 +81,12 @@ def command(
     from dphmm.service.server import serve
 
     randomness = keyed(key_file)
-    settings = ServiceSettings(
-        tick=tick / 1000, threads=threads, rate=rate, largest_epsilon=largest_epsilon
-    )
+    given: dict[str, object] = dict(_named(one) for one in others)
+    named: dict[str, object] = {"threads": threads, "rate": rate}
+    named |= {"largest_epsilon": largest_epsilon, "trusted_proxies": proxies or None}
+    named["tick"] = None if tick is None else tick / 1000
+    given |= {name: value for name, value in named.items() if value is not None}
+    settings = ServiceSettings.read(given, os.environ, file)
     held = opening.store(store, create=True)
     held.check()
     check_key(held, randomness)
@@ -80,6 +101,13 @@ def command(
 
     serve(held, settings, host=host, port=port, randomness=randomness, ready=ready)
     return 0
+
+
+def _named(setting: str) -> tuple[str, str]:
+    name, equals, value = setting.partition("=")
+    if not equals:
+        raise click.UsageError(f"--set must be NAME=VALUE, got {setting!r}")
+    return name, value
 
 
 def write_first_key(path: Path, store: Store) -> None:

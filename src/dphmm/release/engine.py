@@ -44,10 +44,15 @@ LONG = 20_000
 
 
 class LongWayError(TooLargeError):
-    """It is a long way to a row from where its person stands; nothing was drawn or written."""
+    """It is a long way to a row from where its person stands; nothing was drawn or written.
 
-    def __init__(self) -> None:
+    Args:
+        alone: Whether it is too long by itself, and not only together with others.
+    """
+
+    def __init__(self, alone: bool = True) -> None:
         super().__init__("time must be nearer to the one before; ask for one in between first")
+        self.alone = alone
 
 
 class Answered:
@@ -192,7 +197,8 @@ def _within(
         if walked <= most:
             near.append(part)
         else:
-            answered[part.number].faults.update(dict.fromkeys(part.rows.tolist(), LongWayError()))
+            fault = LongWayError(alone=ways[place] > most)
+            answered[part.number].faults.update(dict.fromkeys(part.rows.tolist(), fault))
     return near
 
 

@@ -9,34 +9,44 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dphmm import __version__
 from dphmm.books import OPERATE, Key, Store, find_key, list_keys
-from dphmm.errors import BudgetError, DphmmError, NotFoundError, StoreError
+from dphmm.errors import BudgetError, DphmmError, StoreError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.book import check_key
 from dphmm.release.engine import LongWayError
 from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
+from dphmm.service.batches import NDJSON
 from dphmm.service.committing import GroupCommit, Threads
 from dphmm.service.doors import Door, Doors
 from dphmm.service.handlers import Handlers
 from dphmm.service.logs import log
 from dphmm.service.managing import Managing
 from dphmm.service.metrics import Metrics
-from dphmm.service.middleware import UNREACHABLE, Middleware
+from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
+from dphmm.service.readiness import Readiness
 from dphmm.service.settings import ServiceSettings
-from dphmm.service.showing import Released, invalid, released
+from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
 from dphmm.service.workers import Workers
 
 __all__ = ["create_app"]
 
 Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="A scenario's id.")]
-Person = Annotated[str, Path(min_length=1, max_length=200, description="The person's name.")]
+Person = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=200,
+        description="The person's name: printable, in Unicode's form NFC, as UTF-8.",
+        json_schema_extra={"pattern": r"^\S(.*\S)?$"},
+    ),
+]
 
 
 async def _holder(request: Request) -> Key:
@@ -62,6 +72,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 503)
 }
 MANAGING = f"keys {OPERATE}"
+BATCH = "/v1/scenarios/{digest}/releases:batch"
 STREAM = "/v1/scenarios/{digest}/people/{person}"
 
 
@@ -75,11 +86,13 @@ def create_app(
     handlers = Handlers(store, settings, randomness)
     workers = Workers(store, settings, randomness)
     commit = GroupCommit(store, threads, settings, randomness)
+    readiness = Readiness(store)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         workers.close()
+        readiness.close()
         threads.close()
         store.close()
 
@@ -121,11 +134,18 @@ def create_app(
     doors = Doors(settings)
     route = partial(_route, app, doors)
 
+    @app.get("/live", tags=["operation"])
+    async def live() -> bodies.Status:
+        """Whether the process answers at all; the store is not asked."""
+        return bodies.Status(status="ok")
+
+    @app.get("/ready", tags=["operation"], responses={503: {"model": bodies.Problem}})
     @app.get("/health", tags=["operation"], responses={503: {"model": bodies.Problem}})
-    async def health() -> dict[str, str]:
-        """Whether the service can reach its store."""
-        result: dict[str, str] = await threads.run("", handlers.health)
-        return result
+    async def ready() -> bodies.Status:
+        """Whether the store can be written and is where its anchor says."""
+        if not await readiness.is_ready():
+            raise RefusedError(503, UNREACHABLE, 5)
+        return bodies.Status(status="ok")
 
     @app.get("/docs", include_in_schema=False)
     async def show_page() -> HTMLResponse:
@@ -181,6 +201,18 @@ def create_app(
             metrics.answered(answer.price, answer.shown["repeated"])
         return JSONResponse(answer.shown)
 
+    @route("POST", BATCH, "release", bodies.Batched, body="NewBatch")
+    async def release_batch(digest: Digest, request: Request, client: Client) -> Response:
+        """Many releases by one commit; each row gets its answer or its own problem.
+
+        Also as lines of JSON, a row each, both ways: with the type application/x-ndjson.
+        """
+        kind = request.headers.get("content-type", "").partition(";")[0].strip()
+        content, lines = await request.body(), kind == NDJSON
+        done = await workers.run(client, "batch", client, digest, content, lines)
+        metrics.answered_many(done)
+        return Response(done.content, media_type=NDJSON if lines else "application/json")
+
     @route("GET", STREAM + "/releases", "read", bodies.Releases)
     async def list_releases(
         digest: Digest,
@@ -202,14 +234,17 @@ def create_app(
         return JSONResponse(await workers.run(client, "privacy", client, digest, person))
 
     @route("GET", "/v1/people", "read", bodies.People)
-    async def list_people(client: Client) -> Response:
-        """The names of your people."""
-        return JSONResponse(await threads.run(client, handlers.people, client))
+    async def list_people(
+        client: Client,
+        after: Annotated[str, Query(max_length=200, description="A name.")] = "",
+    ) -> Response:
+        """The names of your people after one, a thousand at a time."""
+        return JSONResponse(await threads.run(client, handlers.people, client, after))
 
     @route("GET", "/v1/people/{person}/ledger", "read", bodies.LedgerPage)
     async def ledger(person: Person, client: Client) -> Response:
         """What was spent on a person, on every question."""
-        return JSONResponse(await threads.run(client, handlers.ledger, client, person))
+        return JSONResponse(await workers.run(client, "ledger", client, person))
 
     @route("DELETE", "/v1/people/{person}", "people", bodies.Erased)
     async def erase(person: Person, by: Holder) -> Response:
@@ -283,15 +318,16 @@ def _route(
     body: str | None = None,
     made: Any = None,
 ) -> Callable[[Endpoint], Endpoint]:
-    """A route behind a door; a `body` that a worker will read is described here."""
-    doors.add(Door(method, path, tuple(scopes.split()), large=path == "/v1/scenarios"))
+    """A route behind a door; a `body` that a worker reads, and may be large, is described here."""
+    doors.add(Door(method, path, tuple(scopes.split()), large=body is not None))
     responses = dict(PROBLEMS)
     if also is not None:
         responses[also] = {"model": made or answer}
+    if path == "/metrics":
+        responses[200] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
     extra = None
     if body is not None:
-        schema = getattr(bodies, body).model_json_schema()
-        content = {"application/json": {"schema": schema}}
+        content = {"application/json": {"schema": bodies.whole_schema(getattr(bodies, body))}}
         extra = {"requestBody": {"required": True, "content": content}}
     return app.api_route(
         path,
@@ -299,7 +335,7 @@ def _route(
         response_model=made or answer,
         status_code=200 if made is None else 201,
         responses=responses,
-        response_class=PlainTextResponse if path == "/metrics" else JSONResponse,
+        response_class=JSONResponse,
         dependencies=[Depends(HTTPBearer(auto_error=False, description="A key of this service."))],
         openapi_extra=extra,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
@@ -307,42 +343,23 @@ def _route(
 
 
 def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
-    def problem(status: int, text: str, headers: Any = None, **more: Any) -> Response:
-        more = {name: fact for name, fact in more.items() if fact is not None}
-        return JSONResponse({"problem": text, **more}, status, headers)
-
     @app.exception_handler(DphmmError)
     async def ours(request: Request, fault: DphmmError) -> Response:
-        if isinstance(fault, RefusedError):
-            return problem(fault.status, fault.message, fault.all_headers(), where=fault.where)
-        if isinstance(fault, NotFoundError):
-            return problem(404, "there is no such thing, or it is not yours")
+        status, shown = problem_of(fault)
+        headers = fault.all_headers() if isinstance(fault, RefusedError) else {}
         if isinstance(fault, BudgetError):
             metrics.refusals.inc()
-            return problem(
-                409,
-                str(fault),
-                spent=str(fault.spent),
-                requested=str(fault.requested),
-                remaining=str(fault.remaining),
-                window=fault.window,
-                slot=fault.opens,
-                time=fault.when,
-            )
-        if isinstance(fault, StoreError):
-            # Its words name hosts and files, which are nobody's business outside.
+        if status == 503 and isinstance(fault, StoreError):
             log.error("store", extra={"request": request.state.request, "fault": str(fault)})
-            return problem(503, UNREACHABLE, {"retry-after": "5"})
-        return problem(422, str(fault))
+            headers["retry-after"] = "5"
+        return JSONResponse(shown, status, headers)
 
     @app.exception_handler(RequestValidationError)
     async def not_as_described(request: Request, fault: RequestValidationError) -> Response:
         first = fault.errors()[0]
-        refused = invalid(first["loc"], first["msg"])
-        return problem(422, refused.message, where=refused.where)
+        return JSONResponse(problem_of(invalid(first["loc"], first["msg"]))[1], 422)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, fault: HTTPException) -> Response:
-        answer = problem(fault.status_code, str(fault.detail).lower())
-        answer.headers.update(fault.headers or {})
-        return answer
+        shown = {"problem": str(fault.detail).lower()}
+        return JSONResponse(shown, fault.status_code, dict(fault.headers or {}))

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
 
 NUMBER = r"[0-9]{1,20}([.][0-9]{1,20}|/[0-9]{1,20})?"
 PRICE = f"^{NUMBER}$"
 PART = NUMBER + "( in all| per ([0-9]{1,9} )?[a-z]{1,7})?"
 LIMIT = f"^{PART}(, {PART}){{0,3}}$"
+Time = int | str
+
+
+def _as_whole(given: object) -> object:
+    """A number that is whole, however it is written: JSON knows no other kind."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+Whole = Annotated[StrictInt, BeforeValidator(_as_whole)]
+Positive = Annotated[StrictInt, Field(gt=0)] | Annotated[StrictFloat, Field(gt=0)]
 Epsilon = Annotated[
-    Annotated[StrictStr, Field(pattern=PRICE)] | StrictInt | StrictFloat,
+    Annotated[StrictStr, Field(pattern=PRICE)] | Positive,
     Field(description='Exact as text ("0.1", "1/3") or a number, which means what it says.'),
 ]
-Time = int | str
 
 
 class Body(BaseModel):
@@ -23,11 +40,19 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
+class Status(Body):
+    """That all is well."""
+
+    status: str
+
+
 class NewScenario(Body):
     """A scenario file and the tables that it names; all of it is public."""
 
-    scenario: str = Field(description="The TOML of the scenario, as `dphmm release` takes it.")
-    states: str = Field(description="The CSV table of the states.")
+    scenario: str = Field(
+        min_length=1, description="The TOML of the scenario, as `dphmm release` takes it."
+    )
+    states: str = Field(min_length=1, description="The CSV table of the states.")
     transition: list[list[float]] | None = Field(
         default=None, description="The transition matrix, one row a state; or send `model`."
     )
@@ -59,12 +84,13 @@ class People(Body):
     """The names of people."""
 
     people: list[str]
+    next: str | None = Field(description="Ask for `after` this name to read on.")
 
 
 class NewStream(Body):
     """A person's own limit."""
 
-    budget: Annotated[StrictStr, Field(pattern=LIMIT)] | StrictInt | StrictFloat | None = Field(
+    budget: Annotated[StrictStr, Field(pattern=LIMIT)] | Positive | None = Field(
         default=None,
         description="What may be spent on the person, on every question together; set once. "
         'In all ("24"), within any window ("24 per 1 day"), or both, with a comma between.',
@@ -83,7 +109,7 @@ class StreamSummary(Body):
 class NewRelease(Body):
     """A true state, to be answered with noise and forgotten."""
 
-    time: StrictInt | Annotated[StrictStr, Field(max_length=40)] = Field(
+    time: Whole | Annotated[StrictStr, Field(min_length=1, max_length=40)] = Field(
         description="As the scenario's trips have it: a whole number, or a date of ISO 8601.",
     )
     state: StrictInt | StrictStr | list[StrictFloat | StrictInt] = Field(
@@ -91,6 +117,18 @@ class NewRelease(Body):
         json_schema_extra={"writeOnly": True},
     )
     epsilon: Epsilon | None = None
+
+
+class BatchRow(NewRelease):
+    """A true state of somebody, to be answered with noise and forgotten."""
+
+    person: StrictStr = Field(min_length=1, max_length=200)
+
+
+class NewBatch(Body):
+    """Rows of any people of the scenario, in any order."""
+
+    rows: list[BatchRow] = Field(min_length=1)
 
 
 class Released(Body):
@@ -105,6 +143,21 @@ class Released(Body):
     epsilon: str
     statement: str
     repeated: bool = Field(description="It was given before; nothing was spent.")
+
+
+class BatchedRow(Body):
+    """An answer with the status 200, or a problem."""
+
+    model_config = ConfigDict(extra="allow")
+
+    person: str
+    status: int
+
+
+class Batched(Body):
+    """What came of every row, in the order in which they came."""
+
+    rows: list[BatchedRow]
 
 
 class Releases(Body):
@@ -226,13 +279,13 @@ class NewKey(Body):
     scopes: list[Literal["release", "read", "people", "scenarios", "keys"]] = Field(
         min_length=1, max_length=5
     )
-    days: StrictInt | None = Field(default=None, ge=1, le=3650, description="Until it closes.")
+    days: Whole | None = Field(default=None, ge=1, le=3650, description="Until it closes.")
 
 
 class KeyTerms(Body):
     """When a key closes."""
 
-    hours: StrictInt = Field(default=0, ge=0, le=8760, description="From now on.")
+    hours: Whole = Field(default=0, ge=0, le=8760, description="From now on.")
 
 
 class KeyFacts(Body):
@@ -287,3 +340,21 @@ class Problem(Body):
     window: str | None = Field(default=None, description="The limit's window that is full.")
     slot: int | None = Field(default=None, description="From which slot on it is possible.")
     time: Time | None = Field(default=None, description="When that slot begins.")
+
+
+def whole_schema(kind: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a body by itself, with what it refers to in its place."""
+    schema = kind.model_json_schema()
+    parts = schema.pop("$defs", {})
+
+    def put(part: Any) -> Any:
+        if isinstance(part, list):
+            return [put(one) for one in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return put(parts[part["$ref"].rpartition("/")[2]])
+        return {name: put(one) for name, one in part.items()}
+
+    whole: dict[str, Any] = put(schema)
+    return whole

@@ -13,7 +13,7 @@ from dphmm.books import Store
 from dphmm.errors import StoreError
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
-from dphmm.release.engine import Answered, Ask
+from dphmm.release.engine import Answered, Ask, LongWayError
 from dphmm.service.access import RefusedError
 from dphmm.service.settings import ServiceSettings
 
@@ -128,8 +128,12 @@ class GroupCommit:
             results = await self._threads.run("", self._release, [ask for ask, _ in group])
         except Exception as fault:  # every one of them must hear of it
             results = [fault] * len(group)
-        for (_, future), result in zip(group, results, strict=True):
+        for (ask, future), result in zip(group, results, strict=True):
             if future.done():  # its client is gone; the answer is stored and can be asked again
+                continue
+            if isinstance(result, Answered) and _is_for_later(result):
+                self._waiting.setdefault(ask.client, deque()).appendleft((ask, future))
+                self._count += 1
                 continue
             if isinstance(result, Exception):
                 future.set_exception(result)
@@ -150,6 +154,12 @@ class GroupCommit:
                 return [fault] * len(asks)
         half = len(asks) // 2
         return [*self._release(asks[:half]), *self._release(asks[half:])]
+
+
+def _is_for_later(answered: Answered) -> bool:
+    """Whether an ask was only too long together with others: the next group has room for it."""
+    fault = answered.faults.get(0)
+    return isinstance(fault, LongWayError) and not fault.alone
 
 
 def can_write(store: Store) -> bool:

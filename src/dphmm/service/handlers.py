@@ -13,6 +13,7 @@ from cachetools import LRUCache
 
 from dphmm.books import Store
 from dphmm.books.acts import record_act
+from dphmm.books.quotas import some_people
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
@@ -26,6 +27,7 @@ from dphmm.release.stream import Stream
 from dphmm.scenario import Scenario
 from dphmm.scenario.packing import pack, unpack
 from dphmm.service.access import RefusedError
+from dphmm.service.batches import Batched, read_rows, show_rows
 from dphmm.service.bodies import NewRelease, NewScenario, NewStream
 from dphmm.service.quotas import Quota
 from dphmm.service.settings import ServiceSettings
@@ -41,7 +43,7 @@ from dphmm.service.showing import (
 __all__ = ["Handlers"]
 
 PAGE = 1000
-"""How many releases come in one answer."""
+"""How many releases, or people, come in one answer."""
 
 LONGEST = 10**20
 """The largest price, and the finest decimal, that came in a request."""
@@ -106,12 +108,6 @@ class Handlers:
             return None
         return scenario if len(pickle.dumps(scenario)) <= SMALL_BYTES else None
 
-    def health(self) -> Json:
-        """Whether the store answers."""
-        with self._store.database.transaction(write=False) as transaction:
-            transaction.rows("SELECT value FROM facts WHERE name = 'version'")
-        return {"status": "ok"}
-
     def add_scenario(self, client: str, content: bytes) -> tuple[Json, bool, Scenario | None]:
         """Check and keep a scenario; the same one again changes nothing. See also `load`."""
         body = read_body(NewScenario, content)
@@ -156,12 +152,13 @@ class Handlers:
     def ask(self, client: str, digest: str, person: str, body: NewRelease) -> tuple[Scenario, Ask]:
         """What the engine is asked for a release; what is wrong with it alone is said here."""
         scenario = self._find(client, digest)
+        slot, state, price = self._row(scenario, body)
         ask = Ask(
             terms=scenario.terms,
             people=[check_name(person, "person")],
-            times=np.array([scenario.settings.clock.slot_of(body.time)], dtype=np.int64),
-            states=np.array([_state(scenario, body.state)], dtype=np.int64),
-            prices=None if body.epsilon is None else [self._price(scenario, body.epsilon)],
+            times=np.array([slot], dtype=np.int64),
+            states=np.array([state], dtype=np.int64),
+            prices=None if price is None else [price],
             client=client,
             create=False,
         )
@@ -171,6 +168,39 @@ class Handlers:
         """A release by itself, however long its way is; for workers."""
         scenario, ask = self.ask(client, digest, person, body)
         return released(scenario, engine.release(self._store, [ask], self._randomness)[0])
+
+    def batch(self, client: str, digest: str, content: bytes, lines: bool) -> Batched:
+        """Many releases by one commit, each row with its answer or its problem; for workers."""
+        rows = read_rows(content, lines)
+        scenario = self._find(client, digest)
+        taken: list[tuple[int, str, int, int, Fraction | None]] = []
+        faults: dict[int, DphmmError] = {}
+        for number, row in enumerate(rows):
+            try:
+                name = check_name(row.person, "person")
+                taken.append((number, name, *self._row(scenario, row)))
+            except DphmmError as fault:
+                faults[number] = fault
+        answered = None
+        if taken:
+            _, people, slots, states, prices = zip(*taken, strict=True)
+            own = scenario.terms.epsilon
+            ask = Ask(
+                terms=scenario.terms,
+                people=people,
+                times=np.array(slots, dtype=np.int64),
+                states=np.array(states, dtype=np.int64),
+                prices=[price or own for price in prices] if any(prices) else None,
+                client=client,
+                create=False,
+            )
+            (answered,) = engine.release(self._store, [ask], self._randomness)
+        return show_rows(scenario, rows, answered, [row[0] for row in taken], faults, lines)
+
+    def _row(self, scenario: Scenario, row: NewRelease) -> tuple[int, int, Fraction | None]:
+        """The slot, the state and the own price of a row."""
+        price = None if row.epsilon is None else self._price(scenario, row.epsilon)
+        return scenario.settings.clock.slot_of(row.time), _state(scenario, row.state), price
 
     def _price(self, scenario: Scenario, given: Exact) -> Fraction:
         """A release's own price, which is at most what the service allows."""
@@ -237,9 +267,10 @@ class Handlers:
             ],
         }
 
-    def people(self, client: str) -> Json:
-        """The client's people."""
-        return {"people": self._store.people(client=client)}
+    def people(self, client: str, after: str) -> Json:
+        """Some of the client's people."""
+        found = some_people(self._store, client, after, PAGE + 1)
+        return {"people": found[:PAGE], "next": found[PAGE - 1] if len(found) > PAGE else None}
 
     def erase(self, client: str, person: str, who: str) -> Json:
         """Delete all but a tombstone; that it will be done is written down first."""

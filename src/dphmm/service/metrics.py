@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from dphmm.errors import require
+from dphmm.service.batches import Batched
 
 __all__ = ["Metrics"]
 
@@ -41,6 +42,13 @@ class Metrics:
         self.answers.labels("yes" if repeated else "no").inc()
         if not repeated:
             self.epsilon.inc(float(epsilon))
+
+    def answered_many(self, done: Batched) -> None:
+        """Count the answers of a batch."""
+        self.answers.labels("no").inc(done.new)
+        self.answers.labels("yes").inc(done.repeated)
+        self.refusals.inc(done.refused)
+        self.epsilon.inc(float(done.epsilon))
 
     def text(self) -> bytes:
         """All counters in Prometheus' format."""

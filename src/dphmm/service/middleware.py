@@ -10,6 +10,7 @@ import json
 import math
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
@@ -21,6 +22,7 @@ from dphmm.service.doors import CLOSED, Door, Doors, check_path
 from dphmm.service.logs import log
 from dphmm.service.metrics import Metrics
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.showing import UNREACHABLE
 from dphmm.service.workers import WorkerError
 
 __all__ = ["Middleware"]
@@ -30,7 +32,9 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
-UNREACHABLE = "the store cannot be used now; nothing was lost, ask again with the same time"
+LINGER = 1.0
+LINGER_BYTES = 2**20
+"""Seconds and bytes for which a body that nobody will read is waited for."""
 
 
 def until_tick(passed: float, tick: float) -> float:
@@ -79,14 +83,15 @@ class Middleware:
             return
         arrived = asyncio.get_running_loop().time()
         scope["state"] = {**scope.get("state", {}), "request": uuid.uuid4().hex[:16]}
-        answer = _Held()
+        answer, heard = _Held(), _Heard(receive)
         try:
             if self.closing:
                 raise RefusedError(503, "the service is shutting down; ask again", 5)
             door = await self._open(scope)
-            body = await self._body(scope, receive, self._doors.largest(door))
-            await self.app(scope, _replayed(body, receive), answer)
+            body = await self._body(scope, heard, self._doors.largest(door))
+            await self.app(scope, _replayed(body, heard), answer)
         except RefusedError as fault:
+            await heard.discard()
             await answer.refuse(fault)
         except DphmmError as fault:
             self._log_fault(scope, fault=str(fault))
@@ -162,6 +167,27 @@ class Middleware:
                 "key": scope["state"]["key"].name if "key" in scope["state"] else "",
             },
         )
+
+
+class _Heard:
+    """What a connection says, and whether that was all of a body."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.is_all = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self.is_all = not message.get("more_body", False)
+        return message
+
+    async def discard(self) -> None:
+        """Let the rest of a refused body pass by: closing on it would lose the answer."""
+        size = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                while not self.is_all and size < LINGER_BYTES:
+                    size += len((await self()).get("body", b""))
 
 
 def _too_large(largest: int) -> RefusedError:

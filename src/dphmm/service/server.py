@@ -13,6 +13,7 @@ from types import FrameType
 from dphmm.books import Store
 from dphmm.errors import ArgumentError, require
 from dphmm.noise.randomness import Randomness
+from dphmm.service.connections import limited_protocol, make_room
 from dphmm.service.logs import log, log_lines
 from dphmm.service.settings import ServiceSettings
 
@@ -49,7 +50,9 @@ def serve(
     listener = None if descriptor is not None else _listen(host, port)
     log_lines()
     import_module("dphmm.service.warm")
-    app = create_app(store, settings, randomness)
+    chosen = settings or ServiceSettings()
+    make_room(chosen)
+    app = create_app(store, chosen, randomness)
 
     class Server(uvicorn.Server):  # type: ignore[name-defined,misc]
         should_exit: bool
@@ -75,6 +78,10 @@ def serve(
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE,
+        http=limited_protocol(chosen),
+        ws="none",
+        proxy_headers=bool(chosen.trusted_proxies),
+        forwarded_allow_ips=list(chosen.trusted_proxies),
         h11_max_incomplete_event_size=2**14,
     )
     if listener is not None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from math import inf
+from pathlib import Path
+from typing import Any
 
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.exact import Exact, as_epsilon
 
 __all__ = ["ServiceSettings"]
@@ -23,7 +27,7 @@ class ServiceSettings:
     """How many more may wait for a thread, half of them one client's, before 503 is said."""
     workers: int = 2
     """How many requests that may be long run at once, each in a process of its own."""
-    long_waiting: int = 16
+    long_waiting: int = 64
     """How many more of those may wait for each client."""
     long_seconds: float = 20.0
     """Seconds that one of them may take."""
@@ -35,6 +39,12 @@ class ServiceSettings:
     """Keys a second from one address that are looked up though nobody knows them."""
     largest_body: int = 2**24
     """Bytes of a scenario; other bodies may have a thousandth of it."""
+    connections: int = 1000
+    """How many there may be at once; beyond, those without a request are closed."""
+    slowest_head: float = 10.0
+    """Seconds in which the head of a request must have come."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks whose X-Forwarded-For is believed."""
     slowest_body: float = 10.0
     """Seconds in which a body must have come."""
     key_memory: float = 5.0
@@ -60,7 +70,14 @@ class ServiceSettings:
         for name in COUNTS:
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{name} must be at least 1, got {getattr(self, name)!r}")
-        for name in ("rate", "wrong_keys", "slowest_body", "key_memory", "long_seconds"):
+        for name in (
+            "rate",
+            "wrong_keys",
+            "slowest_head",
+            "slowest_body",
+            "key_memory",
+            "long_seconds",
+        ):
             if not 0 <= getattr(self, name) < inf:
                 raise ArgumentError(
                     f"{name} must be finite and at least 0, got {getattr(self, name)!r}"
@@ -69,8 +86,55 @@ class ServiceSettings:
             most = as_epsilon(self.largest_epsilon, "largest_epsilon")
             object.__setattr__(self, "largest_epsilon", most)
 
+    @classmethod
+    def read(
+        cls,
+        given: Mapping[str, Any],
+        environment: Mapping[str, str],
+        file: str | Path | None = None,
+    ) -> ServiceSettings:
+        """Settings by name: from a TOML file, then the environment, then as given.
 
+        Args:
+            given: What somebody asked for, as numbers or as text.
+            environment: Where `DPHMM_TICK` is the tick, and so on.
+            file: The file, if there is one.
+        """
+        table: dict[str, Any] = {}
+        if file is not None:
+            try:
+                table = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+            except (OSError, ValueError):
+                raise DataError(f"{file}: settings must be a TOML file, got none") from None
+        for name in (field.name for field in fields(cls)):
+            if f"{PREFIX}{name.upper()}" in environment:
+                table[name] = environment[f"{PREFIX}{name.upper()}"]
+        table |= given
+        defaults = {field.name: field.default for field in fields(cls)}
+        unknown = sorted(table.keys() - defaults.keys())
+        if unknown:
+            raise ArgumentError(
+                f"setting must be one of {', '.join(sorted(defaults))}, got {unknown[0]!r}"
+            )
+        return cls(**{name: _value(name, held, defaults[name]) for name, held in table.items()})
+
+
+def _value(name: str, held: Any, default: Any) -> Any:
+    """What was written, as the kind of number or list that the setting is."""
+    if isinstance(default, tuple):
+        return tuple(held.split(",") if isinstance(held, str) else held)
+    if default is None:
+        return held
+    try:
+        return type(default)(held)
+    except (TypeError, ValueError):
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise ArgumentError(f"{name} must be {kind}, got {held!r}") from None
+
+
+PREFIX = "DPHMM_"
 COUNTS = (
     *("threads", "waiting", "workers", "long_waiting", "long_memory", "largest_body", "scenarios"),
+    "connections",
     *("most_scenarios", "most_states", "most_bytes", "most_people", "largest_track"),
 )

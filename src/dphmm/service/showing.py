@@ -9,12 +9,25 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from dphmm.errors import BudgetError, DphmmError, NotFoundError, StoreError
 from dphmm.release.engine import Answered
 from dphmm.release.said import Release
 from dphmm.scenario import Scenario
 from dphmm.service.access import RefusedError
 
-__all__ = ["Json", "Released", "invalid", "read_body", "released", "show_release", "show_scenario"]
+__all__ = [
+    "UNREACHABLE",
+    "Json",
+    "Released",
+    "invalid",
+    "problem_of",
+    "read_body",
+    "released",
+    "show_release",
+    "show_scenario",
+]
+
+UNREACHABLE = "the store cannot be used now; nothing was lost, ask again with the same time"
 
 Json: TypeAlias = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,6 +61,27 @@ def released(scenario: Scenario, answered: Answered) -> Released:
     release, repeated = answered.release(0), answered.repeated > 0
     price = None if release.silent and not answered.filled else release.epsilon + answered.filled
     return Released(show_release(scenario, release, repeated), price)
+
+
+def problem_of(fault: DphmmError) -> tuple[int, Json]:
+    """The status and the body for what went wrong; hosts and paths are nobody's business."""
+    if isinstance(fault, RefusedError):
+        more = {} if fault.where is None else {"where": list(fault.where)}
+        return fault.status, {"problem": fault.message, **more}
+    if isinstance(fault, NotFoundError):
+        return 404, {"problem": "there is no such thing, or it is not yours"}
+    if isinstance(fault, BudgetError):
+        facts = {"window": fault.window, "slot": fault.opens, "time": fault.when}
+        return 409, {
+            "problem": str(fault),
+            "spent": str(fault.spent),
+            "requested": str(fault.requested),
+            "remaining": str(fault.remaining),
+            **{name: fact for name, fact in facts.items() if fact is not None},
+        }
+    if isinstance(fault, StoreError):
+        return 503, {"problem": UNREACHABLE}
+    return 422, {"problem": str(fault)}
 
 
 def read_body(kind: type[Model], content: bytes) -> Model:

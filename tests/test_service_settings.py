@@ -1,0 +1,55 @@
+"""Settings: by file, environment and option, in that order, and one table that has them all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from dphmm import ArgumentError, DataError
+from dphmm.service import ServiceSettings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_an_option_goes_before_the_environment_and_that_before_the_file(tmp_path):
+    file = tmp_path / "service.toml"
+    file.write_text('tick = 0.5\nthreads = 2\nworkers = 3\ntrusted_proxies = ["10.0.0.0/8"]\n')
+    environment = {"DPHMM_THREADS": "5", "DPHMM_WORKERS": "6", "DPHMM_STORE": "not a setting"}
+    found = ServiceSettings.read({"workers": "7"}, environment, file)
+    assert (found.tick, found.threads, found.workers) == (0.5, 5, 7)
+    assert found.trusted_proxies == ("10.0.0.0/8",)
+    listed = {"DPHMM_TRUSTED_PROXIES": "10.1.1.1,10.1.1.2"}
+    assert ServiceSettings.read({}, listed).trusted_proxies == ("10.1.1.1", "10.1.1.2")
+    assert ServiceSettings.read({"largest_epsilon": "1/3"}, {}).largest_epsilon is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"thraeds": 1}, "setting must be one of connections, .*, got 'thraeds'"),
+        ({"threads": "many"}, "threads must be a whole number, got 'many'"),
+        ({"tick": "soon"}, "tick must be a number, got 'soon'"),
+        ({"threads": "0"}, "threads must be at least 1, got 0"),
+    ],
+)
+def test_a_setting_that_is_none_is_refused(given, says):
+    with pytest.raises(ArgumentError, match=says):
+        ServiceSettings.read(given, {})
+
+
+def test_a_file_that_is_none_is_refused(tmp_path):
+    (tmp_path / "bad.toml").write_text("tick = ")
+    for name in ("bad.toml", "missing.toml"):
+        with pytest.raises(DataError, match="settings must be a TOML file"):
+            ServiceSettings.read({}, {}, tmp_path / name)
+
+
+def test_the_table_of_the_docs_has_every_setting_and_its_default():
+    text = (ROOT / "docs/service.md").read_text()
+    table = dict(re.findall(r"^\| `(\w+)` \| `?([^`|]*?)`? \|", text, re.MULTILINE))
+    for field in fields(ServiceSettings):
+        default = "" if field.default in (None, ()) else f"{field.default:,}"
+        assert table[field.name] == default.removesuffix(".0"), field.name
