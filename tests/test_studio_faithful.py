@@ -183,6 +183,15 @@ def test_the_difference_of_colours_is_the_published_one() -> None:
     assert difference([50, 2.49, -0.001], [50, -2.49, 0.0011]) == pytest.approx(7.2195, abs=1e-4)
 
 
+def test_the_headline_carries_its_condition() -> None:
+    stated = paper_scenario(start="uniform", epsilon=Fraction(50))
+    said = headline(stated, stated.check(1).steps[0])
+    assert said.endswith("for people who move as the model says is possible from its start")
+    assert "hides among at least 2, for people" in said
+    anybody = Scenario(stated.query, MarkovModel(np.full((6, 6), 1 / 6)), stated.policy, epsilon=50)
+    assert "for people" not in headline(anybody, anybody.check(1).steps[0])
+
+
 # Saving
 
 
