@@ -28,11 +28,11 @@ from dphmm.release.schedule import Schedule
 from dphmm.report import page
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from dphmm.scenario.headline import headline, warnings
-from dphmm.studio import requests, saving
+from dphmm.studio import drawing, requests, saving
 from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.opened import rewrite, values_of
 from dphmm.studio.requests import read_request
-from dphmm.studio.server import run_in_background
+from dphmm.studio.server import run_in_background, serve
 from tests.colours import blindnesses, difference, parse
 from tests.scenarios import LABELS, paper_scenario, run, scenarios, written
 from tests.test_studio_server import Client
@@ -118,6 +118,16 @@ def test_a_model_that_follows_the_hours_is_shown(tmp_path: Path) -> None:
     possible = [Situation.of(opened.scenario, step).effects()["n_possible"] for step in (1, 2, 3)]
     assert possible == [step.possible for step in scenario.check(3).steps]
     assert len(possible) == 3
+
+
+def test_a_scenario_that_cannot_be_shown_is_refused_before_an_address_is_said(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(drawing, "MAX_STATES", 5)
+    with pytest.raises(ArgumentError, match="at most 5 states in the studio, got 6"):
+        serve(port=0, ready=said.append, path=town)
+    assert said == []
 
 
 def test_every_exposed_place_is_named_and_edges_are_thinned_with_a_count() -> None:
