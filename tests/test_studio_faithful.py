@@ -28,11 +28,11 @@ from dphmm.release.schedule import Schedule
 from dphmm.report import page
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from dphmm.scenario.headline import headline, warnings
-from dphmm.studio import requests, saving
+from dphmm.studio import drawing, requests, saving
 from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.opened import rewrite, values_of
 from dphmm.studio.requests import read_request
-from dphmm.studio.server import run_in_background
+from dphmm.studio.server import run_in_background, serve
 from tests.colours import blindnesses, difference, parse
 from tests.scenarios import LABELS, paper_scenario, run, scenarios, written
 from tests.test_studio_server import Client
@@ -120,6 +120,16 @@ def test_a_model_that_follows_the_hours_is_shown(tmp_path: Path) -> None:
     assert len(possible) == 3
 
 
+def test_a_scenario_that_cannot_be_shown_is_refused_before_an_address_is_said(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(drawing, "MAX_STATES", 5)
+    with pytest.raises(ArgumentError, match="at most 5 states in the studio, got 6"):
+        serve(port=0, ready=said.append, path=town)
+    assert said == []
+
+
 def test_every_exposed_place_is_named_and_edges_are_thinned_with_a_count() -> None:
     places = [[x, y] for x in range(40) for y in range(40)]
     states = States.on_plane(np.array(places) * 10.0)
@@ -181,6 +191,15 @@ def test_the_difference_of_colours_is_the_published_one() -> None:
     assert difference([50, 2.6772, -79.7751], [50, 0, -82.7485]) == pytest.approx(2.0425, abs=1e-4)
     assert difference([50, 2.5, 0], [73, 25, -18]) == pytest.approx(27.1492, abs=1e-4)
     assert difference([50, 2.49, -0.001], [50, -2.49, 0.0011]) == pytest.approx(7.2195, abs=1e-4)
+
+
+def test_the_headline_carries_its_condition() -> None:
+    stated = paper_scenario(start="uniform", epsilon=Fraction(50))
+    said = headline(stated, stated.check(1).steps[0])
+    assert said.endswith("for people who move as the model says is possible from its start")
+    assert "hides among at least 2, for people" in said
+    anybody = Scenario(stated.query, MarkovModel(np.full((6, 6), 1 / 6)), stated.policy, epsilon=50)
+    assert "for people" not in headline(anybody, anybody.check(1).steps[0])
 
 
 # Saving

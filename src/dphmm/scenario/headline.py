@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import Step
+from dphmm.scenario.checking import Step, covered
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import roughly
 
@@ -19,7 +19,8 @@ def headline(scenario: Scenario, step: Step) -> str:
         alone = len(step.exposed)
         hidden = f"{alone:,} of {step.possible:,} places {'hides' if alone == 1 else 'hide'} alone"
     else:
-        hidden = f"every possible place hides among at least {step.least_protection:,}"
+        least = f"{step.least_protection:,}"
+        hidden = f"every possible place hides among at least {least}{covered(scenario)}"
     return f"An answer is typically off by {error}; {hidden}"
 
 
