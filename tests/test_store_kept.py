@@ -388,6 +388,17 @@ def test_a_commit_is_anchored_before_it_is_said_also_by_somebody_else(
     second.close()
 
 
+def test_another_process_opens_the_store_with_all_that_it_needs(store_url, anchor):
+    with closing(Store.open(store_url, anchor=anchor, secret=b"s" * 32)) as store:
+        first, _ = release(store, "anna", 1, 4)
+        with closing(Store.open(**store.opening())) as other:
+            assert same(release(other, "anna", 1, 5)[0], first)
+            release(other, "anna", 2, 4)
+            other.erase("anna")
+        with pytest.raises(ArgumentError, match="time must come after"):
+            release(store, "anna", 2, 4)
+
+
 def test_a_store_with_an_anchor_is_not_used_without_it(tmp_path, anchor):
     path = str(tmp_path / "store.db")
     with closing(Store.open(path, anchor=anchor)) as store:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_bytes
+from typing import Any
 
 from dphmm.books.anchors import open_anchor
 from dphmm.books.database import Sqlite, connect
@@ -93,6 +94,16 @@ class Store(StoreReading):
             store._attach()
         store._finish_erasing()
         return store
+
+    def opening(self) -> dict[str, Any]:
+        """What `Store.open` gets in another process that uses the store, too; secret."""
+        anchor = self.witness.anchor
+        return {
+            "url": self.database.address,
+            "secret": self._secret,
+            "anchor": None if anchor is None else anchor.address,
+            "create": False,
+        }
 
     def _attach(self) -> None:
         """Give the anchor its first roots, if neither it nor the store know of each other."""

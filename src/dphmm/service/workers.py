@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from dphmm.books import Store
-from dphmm.books.database import Database, connect
 from dphmm.errors import DphmmError, TooLargeError
 from dphmm.noise.randomness import Randomness
 from dphmm.service.access import RefusedError
@@ -56,7 +55,7 @@ class Workers:
     def __init__(
         self, store: Store, settings: ServiceSettings, randomness: Randomness | None = None
     ) -> None:
-        self._begin_with = (_address(store.database), store._secret, settings, randomness)
+        self._begin_with = (store.opening(), settings, randomness)
         self._settings = settings
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[_Job]] = {}
@@ -191,14 +190,9 @@ def _too_long(settings: ServiceSettings) -> TooLargeError:
     )
 
 
-def _address(database: Database) -> str:
-    return str(getattr(database, "_url", database.name))
-
-
 def _work(
     connection: Connection,
-    address: str,
-    secret: bytes,
+    opening: dict[str, Any],
     settings: ServiceSettings,
     randomness: Randomness | None,
 ) -> None:
@@ -209,7 +203,7 @@ def _work(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.nice(NICENESS)
-    handlers = Handlers(Store(connect(address), secret), settings, randomness, long=True)
+    handlers = Handlers(Store.open(**opening), settings, randomness, long=True)
     # All that a fresh process has mapped is not its work's.
     most = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (most + settings.long_memory,) * 2)
