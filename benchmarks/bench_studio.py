@@ -60,11 +60,18 @@ def median(values: list[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
+FRAGMENT = """async (view) => {
+  const token = document.querySelector('meta[name="studio-token"]').content;
+  const headers = { "content-type": "application/json", "x-dphmm-studio": token };
+  const body = JSON.stringify(view.world);
+  const world = await (await fetch("/api/open", { method: "POST", headers, body })).json();
+  return (await import("/static/js/state.js")).toFragment(view, world.fingerprint);
+}"""
+
+
 def fragment(page: Any, view: dict[str, Any]) -> str:
     """The link of a view, made by the page's own code."""
-    found: str = page.evaluate(
-        """async (view) => (await import("/static/js/view.js")).toFragment(view)""", view
-    )
+    found: str = page.evaluate(FRAGMENT, view)
     return found
 
 
@@ -92,11 +99,11 @@ def run() -> list[Figure]:
         return []
     city = {
         "world": {"name": "city", "size": CITY_SIZE},
-        "policy": {"base": "distance", "radius": "0.8"},
+        "draft": {"changes": {"policy.distance": "0.8"}, "edges": None},
     }
     grid = {
         "world": {"name": "grid", "rows": 70, "columns": 72},
-        "policy": {"base": "distance", "radius": "0.3"},
+        "draft": {"changes": {"policy.distance": "0.3"}, "edges": None},
     }
     with run_in_background() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))

@@ -18,8 +18,8 @@ from dphmm.studio.server import run_in_background
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-LAPTOP = {"width": 1360, "height": 820}
-TABLET = {"width": 820, "height": 1180}
+LAPTOP = {"width": 1440, "height": 900}
+PHONE = {"width": 400, "height": 800}
 
 
 def exposed(page: Any) -> None:
@@ -29,45 +29,47 @@ def exposed(page: Any) -> None:
     page.locator('#candidates tr[data-state="s5"]').hover()
 
 
-def city(page: Any) -> None:
-    """A city under a distance policy, coloured by who hides whom."""
+def open_city(page: Any) -> None:
+    """The synthetic city, drawn."""
     page.locator("#world").select_option("city")
-    page.wait_for_selector('#world-about:has-text("river")')
-    page.get_by_role("tab", name="Time").click()
-    page.locator("#start-state").fill("12:10")
-    page.locator("#start-state").press("Enter")
-    for _ in range(4):
-        page.locator("#step-forward").click()
-        page.wait_for_load_state("networkidle")
+    page.wait_for_selector('#world-about:has-text("river")', state="attached")
+    page.wait_for_load_state("networkidle")
+
+
+def city(page: Any) -> None:
+    """A city under two rules, coloured by who hides whom, and what the last edit cost."""
+    open_city(page)
+    page.locator("#layer-one_step").check()
+    page.wait_for_selector("html:not(.waiting)", state="attached")
+    page.wait_for_timeout(1000)
+    page.locator("#radius-text").fill("1")
+    page.locator("#radius-text").press("Tab")
+    page.wait_for_load_state("networkidle")
     page.locator("#colour").select_option("degree")
 
 
 def walk(page: Any) -> None:
     """A simulated walk through the city, released in two ways."""
-    page.locator("#world").select_option("city")
-    page.wait_for_selector('#world-about:has-text("river")')
-    page.wait_for_load_state("networkidle")
+    open_city(page)
+    page.get_by_role("tab", name="Budget").click()
+    page.locator("#set-epsilon").fill("0.4")
+    page.locator("#set-epsilon").press("Tab")
     page.get_by_role("tab", name="Walk").click()
     page.locator("#compare").check()
-    page.locator("#other-policy").select_option("same")
-    page.locator("#other-epsilon").fill("0.4")
-    page.locator("#other-epsilon").press("Tab")
     page.locator("#run-walk").click()
-    page.wait_for_selector("#walk-result .run-b", timeout=60_000)
+    page.wait_for_selector("#ledger-plot .line.b", timeout=60_000)
 
 
-def tablet(page: Any) -> None:
-    """The same page on a tablet."""
-    page.get_by_role("button", name="Start at s1, step twice").click()
-    page.wait_for_selector("#candidates")
-    page.evaluate("scrollTo(0, 0)")
+def phone(page: Any) -> None:
+    """The same page on a telephone."""
+    open_city(page)
 
 
 PICTURES: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
     "exposed.png": (exposed, {"viewport": LAPTOP}),
     "city-dark.png": (city, {"viewport": LAPTOP, "color_scheme": "dark"}),
     "walk.png": (walk, {"viewport": LAPTOP}),
-    "tablet.png": (tablet, {"viewport": TABLET, "has_touch": True}),
+    "phone.png": (phone, {"viewport": PHONE, "has_touch": True}),
 }
 
 
@@ -83,11 +85,13 @@ def main(folder: Path) -> int:
         for name, (prepare, options) in PICTURES.items():
             context = browser.new_context(**options)
             page = context.new_page()
+            page.set_default_timeout(60_000)
             page.goto(address)
             page.wait_for_selector("html[data-drawn]", state="attached")
             prepare(page)
             page.wait_for_load_state("networkidle")
-            page.wait_for_timeout(300)
+            page.wait_for_timeout(1500)
+            page.wait_for_load_state("networkidle")
             page.screenshot(path=folder / name)
             context.close()
         browser.close()

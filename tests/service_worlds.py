@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from dphmm.books import SCOPES, Store, create_key
+from dphmm.books import OPERATE, SCOPES, Store, create_key
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app
 from tests.crash import paper_scenario
 from tests.crash.http import Http
 
 FAST = ServiceSettings(tick=0, rate=0, wrong_keys=0, key_memory=0)
+
+
+def scope_of(method, path):
+    """What a key needs."""
+    if path == "/metrics":
+        return OPERATE
+    if path.startswith(("/v1/keys", "/v1/acts")):
+        return "keys"
+    if method == "POST" and path == "/v1/scenarios":
+        return "scenarios"
+    return {"GET": "read", "PUT": "people", "DELETE": "people"}.get(method, "release")
 
 
 class World:
@@ -23,16 +34,16 @@ class World:
             for client in ("red", "blue")
             for scope in SCOPES
         }
+        for client in ("red", "blue"):
+            self.keys[client, OPERATE] = create_key(self.store, "", [OPERATE])
         self.app = create_app(self.store, chosen, randomness)
         self.http = Http(self.app)
-        self.scenario = self.ask(
-            "POST", "/v1/scenarios", paper_scenario.body(), scope="admin"
-        ).json()["id"]
+        self.scenario = self.ask("POST", "/v1/scenarios", paper_scenario.body()).json()["id"]
         self.person = f"/v1/scenarios/{self.scenario}/people/anna"
         assert self.ask("PUT", self.person, {}).status_code == 200
 
     def ask(self, method, path, body=None, *, client="red", scope=None, key=None, **options):
-        scope = scope or {"GET": "read"}.get(method, "release")
+        scope = scope or scope_of(method, path)
         held = self.keys[client, scope] if key is None else key
         headers = {"authorization": f"Bearer {held}"} if held else {}
         return self.http.request(method, path, json=body, headers=headers, **options)

@@ -94,7 +94,7 @@ def test_policies_and_location_sets_are_made_from_the_own_moves() -> None:
             lambda: MarkovModel(np.eye(2), anywhere=0.1, density=[0.5, 0.6]),
             "density must be above zero in every state and sum to one",
         ),
-        (lambda: MarkovModel.fit([], n_states=1, zeros="never"), "zeros must be 'guesses' or"),
+        (lambda: MarkovModel.fit([], n_states=1, zeros="never"), "zeros must be guesses or facts"),
         (
             lambda: MarkovModel.fit([], n_states=1, zeros="facts", anywhere=0.1),
             "anywhere must be 0 when zeros are facts, got 0.1",

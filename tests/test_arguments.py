@@ -184,6 +184,7 @@ COMMITTED = {"answers": [ANSWERS], "standings": [STANDING], "places": [Place()]}
 OTHERWISE: dict[str, dict[str, Any]] = {
     "Batch.belief": {"person": 1},
     "Batch.ledger": {"person": 1},
+    "Batch": {"law": TOWN.terms.law},
     "Batch.resume": {"epsilon": 1, "law": TOWN.terms.law},
     "Batch.standings": {"people": [0]},
     "Belief.condition": {"log_likelihood": np.zeros(6)},
@@ -280,6 +281,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "States.write": {"path": "written.csv"},
     "Store.open": {"url": "store.db", "secret": None},
     "Stream.release_also": {"query": Query(range(6), name="number")},
+    "Stream": {"law": TOWN.terms.law},
     "Stream.resume": {"epsilon": 1, "start": 3, "law": TOWN.terms.law},
     "TimeVaryingModel": {"schedule": [0, 1]},
     "TimeVaryingModel.fit": {**LEARNED, "schedule": [0, 1]},
@@ -422,6 +424,7 @@ def call(name: str, changes: dict[str, Any]) -> None:
 MARK = "zq41"
 WRONG = [None, 3, MARK, 41.5, -1, float("nan"), b"", object(), [], {}, [["a", "b"]]]
 WRONG += [QUERY, POLICY, HULL]
+WRONG += [10**400, 2**63, np.array(np.nan), np.zeros((2, 2, 2)), [[1], [2, 3]]]
 
 HANDED_DOWN = {
     "Batch.resume": "time",

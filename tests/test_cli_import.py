@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dphmm.scenario import Scenario, read_model
+from dphmm import Clock, MarkovModel
+from dphmm.scenario import Scenario, Settings, read_model
+from dphmm.scenario.models import write_model
 from tests.scenarios import is_one_line, run
 
 AROUND = ("--around", "37.77,-122.42", "--kilometres", "4")
@@ -360,3 +362,30 @@ def test_an_export_that_cannot_be_is_one_line(
     assert is_one_line(result.stderr)
     assert message in result.stderr
     assert not Path("out.geojson").exists()
+
+
+def test_a_policy_of_nobody_or_everybody_is_said_and_small_places_have_a_fine_lattice(
+    tmp_path: Path,
+) -> None:
+    around = ("--around", "52.52,13.4", "--kilometres")
+    usual = ok("grid", *around, 10, "-o", tmp_path / "usual")
+    assert "note: " not in usual
+    far = ok("grid", *around, 50, "--cell", "5 km", "-o", tmp_path / "far")
+    assert "note: the states lie 5,000 m apart, so no two are linked; --radius says" in far
+    near = ok("grid", *around, "0.12", "--cell", "12m", "-o", tmp_path / "near")
+    assert "note: the states lie within 153 m, so all look alike; --radius says" in near
+    steps = [Settings.read(tmp_path / n / "scenario.toml").step for n in ("usual", "far", "near")]
+    assert steps == [10, 10, 1]
+
+
+def test_links_across_the_antimeridian_do_not_go_around_the_earth(tmp_path: Path) -> None:
+    town = tmp_path / "sea"
+    ok("grid", "--around", "-17.5,179.99", "--kilometres", "4", "--cell", "1 km", "-o", town)
+    write_model(
+        town / "model.npz", MarkovModel(np.full((16, 16), 1 / 16)), "test", Clock("5 min").law
+    )
+    ok("export", "policy", town / "scenario.toml", "-o", town / "policy.geojson")
+    lines = json.loads((town / "policy.geojson").read_text())["features"]
+    ends = [line["geometry"]["coordinates"] for line in lines]
+    assert any(a[0] < 180 < b[0] for a, b in ends)
+    assert all(abs(a[0] - b[0]) < 1 for a, b in ends)

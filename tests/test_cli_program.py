@@ -207,6 +207,8 @@ def test_progress_in_a_log_is_a_line_now_and_then(
     assert "dphmm: checking: 1\n" in result.stderr
     assert MARK not in result.stderr
     assert "\r" not in result.stderr
+    tried = run("design", path, "--find", "radius", "--protection", 2, "--steps", 2)
+    assert "dphmm: radii tried: 1\n" in tried.stderr
     assert run("release", path, "-", stdin=trips(("eve", 1, 2))).stderr == "", "a pipe has no end"
 
 

@@ -38,7 +38,9 @@ from dphmm.scenario.learning import Moves, learn_public, learn_walks
 from dphmm.scenario.models import write_model
 from dphmm.scenario.packing import pack, unpack
 from dphmm.scenario.releasing import ask_rows
-from dphmm.studio.examples import Drawing, Shown
+from dphmm.studio.drawing import Drawing
+from dphmm.studio.effects import Situation
+from dphmm.studio.opened import Opened
 from dphmm.studio.requests import Walk, read_request
 from dphmm.studio.simulate import walk
 from tests.scenarios import run
@@ -252,12 +254,12 @@ def test_a_scenario_travels_in_one_text_to_the_service(name: str, tmp_path: Path
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_studio_draws_and_walks(name: str) -> None:
     scenario = town(CHAINS[name]())
-    shown = Shown(scenario, Drawing("town", "made up", "m", ("x", "y"), CELLS, 100.0))
-    facts = shown.describe()
-    assert facts["n_states"] == 16
-    request = read_request(Walk, {"length": 3, "runs": [{"epsilon": "1"}]}, n_states=16)
-    (released,) = walk(shown, request)["runs"]
+    drawing = Drawing("town", "made up", "m", ("x", "y"), CELLS, 100.0)
+    opened = Opened(scenario, drawing, scenario.settings.to_toml())
+    assert opened.describe()["n_states"] == 16
+    (released,) = walk(opened, read_request(Walk, {"length": 3}, n_states=16))["runs"]
     assert max(released["steps"][-1]["posterior"]["states"]) < 16
+    assert Situation.of(scenario, 2).released()["step"] == scenario.check(2).steps[-1].plain()
 
 
 @pytest.mark.parametrize("name", CHAINS)
@@ -411,7 +413,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
         Counting(4, "third")
     with pytest.raises(ArgumentError, match="smoothing must stand without a chain that remembers"):
         learn_walks(tracks(), Counting(16, "second"), smoothing=1.0)
-    with pytest.raises(ArgumentError, match="by must be 'hour' or 'weekday', got 'month'"):
+    with pytest.raises(ArgumentError, match="by must be hour or weekday, got 'month'"):
         Calendar("month", 300)
     with pytest.raises(ArgumentError, match="zone must be a name such as 'Europe/Berlin'"):
         Calendar("hour", 300, "Berlin")

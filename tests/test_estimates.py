@@ -162,7 +162,7 @@ def test_a_book_keeps_the_estimate_that_left() -> None:
 
 def test_another_estimate_is_refused(tmp_path: Path) -> None:
     model, chosen = plan()
-    with pytest.raises(ArgumentError, match=r"estimate must be 'mean' or 'median', got 'mode'"):
+    with pytest.raises(ArgumentError, match=r"estimate must be mean or median, got 'mode'"):
         Stream(model, chosen, epsilon=1, start=0, estimate="mode")
     path = written(tmp_path)
     path.write_text('estimate = "mode"\n' + path.read_text())

@@ -29,7 +29,7 @@ from dphmm.scenario import judging
 from dphmm.scenario.checking import doubts
 from dphmm.scenario.judging import _score, cross_validate, judge, region_of
 from dphmm.scenario.models import read_model, write_model
-from tests.scenarios import run
+from tests.scenarios import is_one_line, run
 
 SIDE = 6
 PLACES = np.array([[100.0 * x, 100.0 * y] for x in range(SIDE) for y in range(SIDE)])
@@ -163,6 +163,43 @@ def test_evaluate_prints_what_was_found_and_says_no_by_its_exit_code(folder: Pat
     ):
         result = run("evaluate", asked[0], folder / "trips.csv", *asked[1:])
         assert (result.exit_code, message in result.stderr) == (2, True)
+
+
+BAD = {
+    "no model": ({"model.npz": None}, "model.npz: file must be readable"),
+    "a model that is text": ({"model.npz": b"Dear reader\n"}, "model.npz: file must be a model"),
+    "half a model": ({"model.npz": 300}, "model.npz: file must be a model"),
+    "no trips": ({"trips.csv": None}, "trips.csv: file must be readable"),
+    "no rows": ({"trips.csv": b""}, "trips.csv: file must hold at least one row"),
+    "a header alone": ({"trips.csv": b"person,time,state\n"}, "must hold at least one row"),
+    "no state": ({"trips.csv": b"person,time\nann,1\n"}, "trips.csv:1: header must"),
+    "an unknown state": ({"trips.csv": b"person,time,state\nann,1,zq9\n"}, "trips.csv:2: state"),
+    "a time that is none": ({"trips.csv": b"person,time,state\nann,soon,0\n"}, "trips.csv:2: time"),
+    "gaps alone": ({"trips.csv": b"person,time,state\nann,1,0\nann,9,0\n"}, "got no move"),
+    "no scenario": ({"scenario.toml": None}, "--scenario must be given, none lies beside MODEL"),
+    "no TOML": ({"scenario.toml": b"[policy"}, "scenario.toml: file must be TOML"),
+    "other states": ({"states.csv": b"label,x,y\na,0,0\nb,0,1\n"}, "must have the 2 states"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_what_cannot_be_judged_is_one_line(fault: str, folder: Path) -> None:
+    write_model(folder / "model.npz", fit(walkers(20, seed=2)).model, "test", "1")
+    changed, message = BAD[fault]
+    for name, content in changed.items():
+        path = folder / name
+        if content is None:
+            path.unlink()
+        else:
+            path.write_bytes(path.read_bytes()[:content] if isinstance(content, int) else content)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    result = run("evaluate", folder / "model.npz", folder / "trips.csv")
+    assert result.exit_code == 2, result.output
+    assert is_one_line(result.stderr)
+    assert message in result.stderr
+    assert "zq9" not in result.stderr
+    assert result.stdout == ""
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_learn_judges_and_refuses_what_is_worse_than_none(

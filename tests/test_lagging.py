@@ -210,5 +210,5 @@ def test_bad_arguments_are_refused():
         waiting.tell(3, [0], 1)
     with pytest.raises(ArgumentError, match="ready must be asked of a stream's estimates"):
         waiting.ready()
-    with pytest.raises(ArgumentError, match="estimate must be 'mean' or 'median'"):
+    with pytest.raises(ArgumentError, match="estimate must be mean or median"):
         Stream(model, plan, epsilon=1, start=0).estimates(lag=1, estimate="mode")

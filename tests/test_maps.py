@@ -237,6 +237,10 @@ def test_tracks_that_do_not_fit_the_map_are_refused() -> None:
         (tracks.clear(), "tracks must hold times with x and y"),
         (tracks.with_columns(x=polars.lit(99.0)), "got 3 of 3 fixes outside"),
         (tracks.with_columns(time=polars.col("time") * 9), "got 2 of 2 after a gap, since half"),
+        (
+            tracks.with_columns(person=polars.Series(["1", "2", "3"])),
+            "several steps of somebody, got 3 people with one each; say which column",
+        ),
     ):
         with pytest.raises(DataError, match=message):
             place_trips(other, town, Clock(1))

@@ -589,7 +589,7 @@ def check_statement(world: World, statement: PrivacyStatement) -> None:
     assert statement.before == sum(a.epsilon for a in world.answers[: world.resumed])
     assert statement.stated_zeros == (CONDITION in statement.text())
     assert (statement.plain()["condition"] is None) == (
-        not statement.stated_zeros and not world.plan.delta
+        not statement.stated_zeros and not world.plan.delta and not statement.before
     )
     assert world.stated or not statement.stated_zeros
     if not (statement.stated_zeros or world.plan.delta or world.resumed):
@@ -643,7 +643,8 @@ def check_text(world: World, statement: PrivacyStatement) -> None:
         check_words(line, cost)
     if statement.own is not None:
         (line,) = (line for line in lines if "own moves, from its start:" in line)
-        assert line.startswith("These hold whatever you did") == (not statement.condition)
+        unlimited = not statement.stated_zeros and not world.plan.delta
+        assert line.startswith("These hold whatever you did") == unlimited
         parts = re.split(r"one moment|2 steps|the whole path", line)[1:]
         own = statement.own.event, statement.own.window, upper(statement.own.sequence)
         for part, cost in zip(parts, own, strict=True):

@@ -148,13 +148,17 @@ def test_the_largest_lattice_points_are_accepted():
         (5, 1, "values must hold one answer per state"),
         (np.zeros((2, 2, 2)), 1, "values must hold one answer per state"),
         (np.zeros((2, 7)), 1, "values must have at most 6 dimensions, got 7; split the query"),
-        (["a", "b"], 1, "values must be numbers, got dtype"),
+        (["a", "b"], 1, "values must hold numbers"),
         ([1, 2], 0, "step must be positive, got 0"),
         ([1, 2], -1, "step must be positive, got -1"),
         ([1, 2], "nan", "step must be finite and rational, got 'nan'"),
         ([1, 2], float("inf"), "step must be finite and rational, got inf"),
         ([1, 2], None, "step must be finite and rational, got None"),
-        ([1.5, 2], Fraction(1, 10**400), "step must be a quotient of numbers below 1e308"),
+        (
+            [1.5, 2],
+            Fraction(10**400 + 1, 10**400),
+            "step must be a quotient of numbers below 1e308",
+        ),
     ],
 )
 def test_bad_arguments_say_what_they_must_be(values, step, message):

@@ -364,6 +364,22 @@ def test_an_answered_slot_keeps_its_answer_whatever_the_scenario_becomes(
         assert place.spent == 2 + (other.settings.epsilon if change in SAME_LAW else 0)
 
 
+@pytest.mark.parametrize("kind", BOOKS)
+def test_an_answer_of_64_bits_is_repeated_as_it_was(tmp_path: Path, kind: str) -> None:
+    """From 2**63 to 2**64 numpy has unsigned integers, which once became negative ones."""
+    far = Query([[0], [2**61]])
+    scenario = Scenario(far, MarkovModel([[0.5] * 2] * 2), Policy(complete=True), epsilon="0.4")
+    rows = [("ann", time, 1) for time in range(1, 61)]
+    with book_of(kind, tmp_path) as book:
+        (first,) = engine.release(book, [ask(scenario, rows)], KEYED)
+        again = [engine.release(book, [ask(scenario, [row])], KEYED)[0].release(0) for row in rows]
+    said = [int(number) for number in first.answers.lattice.ravel()]
+    assert any(2**63 <= number < 2**64 for number in said)
+    assert [int(one.lattice[0]) for one in again] == said
+    kept = [int(record.release().lattice[0]) for record in first.answers.records()]
+    assert kept == said
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_by_hand_too_an_answered_slot_is_not_answered_again(tmp_path: Path, change: str) -> None:
     scenario = paper_scenario(clock=Clock(origin=0))

@@ -304,7 +304,7 @@ def test_an_error_bound_is_held_against_the_mean_distance(path: list[int]) -> No
         ({"phase": 0.5}, "phase must be a whole number, got 0.5"),
         ({"error": 0}, "error must be positive, got 0"),
         ({"epsilon": -1}, "epsilon must be positive, got -1"),
-        ({"gaps": "fill"}, "gaps must be 'skip' or 'answer', got 'fill'"),
+        ({"gaps": "fill"}, "gaps must be skip or answer, got 'fill'"),
         ({"hours": "08:00"}, "hours must be a list of times, got '08:00'"),
         ({"hours": ["25:00"]}, "hours must be times such as '08:00'"),
         ({"hours": ["08:60"]}, "hours must be times such as '08:00'"),

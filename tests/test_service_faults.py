@@ -96,7 +96,7 @@ def test_a_strange_name_never_breaks_anything(world, name):
 def test_a_scenario_that_is_none_is_refused_and_reads_no_file(world, change):
     content = json.dumps({**paper_scenario.body(), **change})
     headers = {
-        "authorization": f"Bearer {world.keys['red', 'admin']}",
+        "authorization": f"Bearer {world.keys['red', 'scenarios']}",
         "content-type": "application/json",
     }
     answer = world.http.post("/v1/scenarios", content=content, headers=headers)
@@ -209,7 +209,7 @@ def test_a_service_with_too_many_waiting_says_so(tmp_path):
 
 def test_unknown_paths_and_methods_are_problems_too(world):
     assert world.ask("GET", "/v1/nothing").json() == {"problem": "not found"}
-    refused = world.ask("DELETE", "/v1/people", scope="admin")
+    refused = world.ask("DELETE", "/v1/people")
     assert refused.status_code == 405
     assert refused.headers["allow"] == "GET"
     assert world.http.get("/nothing").status_code == 404

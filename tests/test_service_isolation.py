@@ -66,7 +66,7 @@ def test_prices_whose_sum_could_not_be_printed_are_refused(tmp_path, prime):
 def test_no_scenario_has_such_a_price_of_its_own(tmp_path):
     with service(tmp_path) as world:
         toml = paper_scenario.TOML.replace("epsilon = 1", 'epsilon = "1/1000003"')
-        refused = world.ask("POST", "/v1/scenarios", paper_scenario.body(toml), scope="admin")
+        refused = world.ask("POST", "/v1/scenarios", paper_scenario.body(toml))
         assert refused.status_code == 422
 
 
@@ -93,7 +93,7 @@ def ask_at_once(world, requests):
 
 def with_people(world, people):
     for client in ("red", "blue"):
-        world.ask("POST", "/v1/scenarios", paper_scenario.body(), scope="admin", client=client)
+        world.ask("POST", "/v1/scenarios", paper_scenario.body(), client=client)
         for person in people:
             path = world.person.replace("anna", person)
             assert world.ask("PUT", path, {}, client=client).status_code == 200
@@ -298,7 +298,7 @@ def test_a_client_has_so_many_scenarios_states_and_people(tmp_path):
 
         def add(name, **options):
             body = paper_scenario.body(paper_scenario.TOML.replace('"paper"', f'"{name}"'))
-            return world.ask("POST", "/v1/scenarios", body, scope="admin", **options)
+            return world.ask("POST", "/v1/scenarios", body, **options)
 
         assert add("second").status_code == 201
         assert add("third").status_code == 422

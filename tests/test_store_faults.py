@@ -111,7 +111,9 @@ def test_an_older_store_goes_on_from_where_its_lines_stand(tmp_path):
         for column in ("salt", "head", "marks"):
             transaction.rows(f"ALTER TABLE people DROP COLUMN {column}")
         transaction.rows("ALTER TABLE people RENAME COLUMN commits TO version")
-        transaction.rows("DROP TABLE roots")
+        for table in ("roots", "acts"):
+            transaction.rows(f"DROP TABLE {table}")
+        transaction.rows("ALTER TABLE keys DROP COLUMN expires")
         transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
     store.close()
     store = Store.open(tmp_path / "old.db")

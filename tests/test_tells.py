@@ -23,7 +23,9 @@ from dphmm import (
     SeededRandomness,
     States,
     Stream,
+    TimeVaryingModel,
     Whereabouts,
+    realised_leakage,
     whereabouts,
 )
 from dphmm.cost.tells import DELTA, linked_loss
@@ -39,6 +41,10 @@ def grid(side: int = 5, **options) -> Scenario:
     policy = PolicyGraph.within_distance(Query(cells), 2)
     options = {"epsilon": "0.2", "clock": Clock("30 min")} | options
     return Scenario(cells, walk, policy, **options)
+
+
+def uniform(n: int) -> MarkovModel:
+    return MarkovModel(np.full((n, n), 1 / n))
 
 
 def said(scenario: Scenario, steps: int) -> Stream:
@@ -208,3 +214,59 @@ def test_a_statement_says_what_was_spent_on_a_person_besides() -> None:
     assert len(limits) >= 6
     assert all("by these answers alone" in line for line in limits)
     assert statement.plain()["condition"] == "by these answers alone"
+
+
+def test_a_stream_that_is_open_learns_of_what_is_spent_besides_meanwhile() -> None:
+    """What a book's stream says is true when it says it, whoever else was asked since."""
+    book = MemoryBook()
+    where, again = (
+        Scenario([[0], [1], [2]], uniform(3), Policy(complete=True), epsilon=1, query=name)
+        for name in ("where", "again")
+    )
+    stream = where.stream("ann", book=book)
+    stream.release(0)
+    assert "epsilon 1 in all" in stream.statement().text()
+    again.stream("ann", book=book).release(0)
+    assert stream.statement().besides == stream.statement().spent == 1
+    assert stream.ledger.spent == 2
+    stream.release(1)
+    assert (stream.statement().spent, stream.ledger.spent) == (2, 3)
+
+
+def test_what_was_spent_before_is_a_condition_of_every_sentence() -> None:
+    """Three answers before and one since: the path of all four loses 4, not 1."""
+    plan = Plan(PolicyGraph.complete(3), Query([0, 1, 2]))
+    first = Stream(uniform(3), plan, epsilon=1, start=[1 / 3] * 3)
+    for _ in range(3):
+        first.release(0)
+    stream = Stream.resume(first.standing, uniform(3), plan, epsilon=1, start=[1 / 3] * 3)
+    stream.release(1)
+    lines = stream.statement().text().splitlines()
+    assert "epsilon 3 was spent before" in lines[0]
+    limits = [line for line in lines if "at most" in line]
+    assert len(limits) >= 6
+    assert all("by these answers alone" in line for line in limits)
+    assert "who knew what was said before" in stream.statement().text()
+
+
+def test_moments_after_the_last_answer_are_not_spoken_of() -> None:
+    """The ends of a line come together afterwards in two linked states, which then lose more."""
+    everywhere, meet = uniform(4), np.eye(4)[[0, 2, 2, 1]]
+    model = TimeVaryingModel([MarkovModel(meet), everywhere])
+    plan = Plan(PolicyGraph(4, [(0, 1), (1, 2), (2, 3)]), Query([0, 1, 2, 3]))
+    stream = Stream(model, plan, epsilon=1, start=[0.25] * 4)
+    stream.repeat([-9])
+    statement = stream.statement()
+    assert statement.tells is not None
+    assert statement.tells.leakage is not None
+    told = statement.tells.leakage.linked
+    assert told is not None
+    stream.skip()
+    before = model.filter([None] * 2, start=stream.start)
+    after = model.smooth(stream.observations(), start=stream.start)
+    assert realised_leakage(before, after, plan.policy) > 2 * told
+    for line in statement.text().splitlines():
+        if " moment " in line and "Where you were" not in line:
+            assert "from the first" in line
+            assert "to the last" in line
+        assert "at no time," not in line

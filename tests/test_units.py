@@ -121,7 +121,7 @@ def test_answers_in_units_are_refused_where_steps_are_counted():
         ([2.0**60, 0], "answers must lie on the query's lattice of step 2, got 1.15"),
         ([1.0], r"answers must have 2 entries each, got shape \(1,\)"),
         (2.0, r"answers must have 2 entries each, got shape \(\)"),
-        (["here", "there"], "answers must be numbers, got dtype <U5"),
+        (["here", "there"], "answers must hold numbers"),
     ],
 )
 def test_answers_off_the_lattice_are_refused(answers, message):

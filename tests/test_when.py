@@ -28,9 +28,11 @@ from dphmm import (
     KeyedRandomness,
     MarkovModel,
     MemoryBook,
+    Policy,
     PolicyGraph,
     Scenario,
     Schedule,
+    States,
     Store,
 )
 from dphmm.errors import MovedError
@@ -653,7 +655,7 @@ def test_a_scenario_file_says_when(tmp_path: Path) -> None:
         ('hours = "08:00"', "city.toml:3: when.hours must be a list"),
         ('hours = ["8 am"]', "city.toml:3: when.hours must be times such as '08:00'"),
         ("error = 0", "city.toml:3: when.error must be positive, got 0"),
-        ('gaps = "fill"', "city.toml:3: when.gaps must be 'skip' or 'answer', got 'fill'"),
+        ('gaps = "fill"', "city.toml:3: when.gaps must be skip or answer, got 'fill'"),
     ],
 )
 def test_a_mistake_in_the_file_is_located(tmp_path: Path, lines: str, message: str) -> None:
@@ -727,7 +729,35 @@ def test_a_report_has_estimates_where_nothing_was_said(tmp_path: Path) -> None:
     facts = json.loads(result.stdout)
     assert (facts["releases"], facts["people"]) == (4, 1)
     assert facts["private_errors"]["smoothed"] > 0
-    assert "nan" not in page.read_text()
+    text = page.read_text()
+    assert "nan" not in text
+    assert "4 answers in the steps from 1 to 12." in text
+    assert "<th>releases</th>" not in text, "places are given away at steps, not by as many answers"
+
+
+@pytest.mark.parametrize("more", [(), ("--lag", 2), ("--json",)])
+def test_silence_on_a_map_of_latitudes_and_longitudes(tmp_path: Path, more: tuple[str]) -> None:
+    states = States(("a", "b"), {"latitude": np.array([48.1, 48.2]), "longitude": np.full(2, 11.5)})
+    moves = MarkovModel([[0.9, 0.1], [0.1, 0.9]])
+    Scenario(states, moves, Policy(complete=True), epsilon=3, when=Schedule(every=2)).save(
+        tmp_path / "town.toml"
+    )
+    rows = "".join(f"ann,{slot},{'ab'[slot % 2]}\n" for slot in range(1, 8))
+    (tmp_path / "trips.csv").write_text("person,time,state\n" + rows)
+    result = run("release", tmp_path / "town.toml", tmp_path / "trips.csv", *more)
+    assert result.exit_code == 0, result.stderr
+    if more == ("--json",):
+        told = [json.loads(line) for line in result.stdout.splitlines()]
+    else:
+        told = list(csv.DictReader(io.StringIO(result.stdout)))
+        (tmp_path / "out.csv").write_text(result.stdout)
+        for words in (("report",), ("export", "answers"), ("export", "estimates")):
+            made = run(
+                *words, tmp_path / "town.toml", tmp_path / "out.csv", "-o", tmp_path / "made"
+            )
+            assert made.exit_code == 0, made.stderr
+    assert [bool(row["latitude"]) for row in told] == [slot % 2 == 0 for slot in range(1, 8)]
+    assert all(48 < float(row["estimate_latitude"]) < 48.3 for row in told)
 
 
 def test_a_file_without_any_answer_has_no_report(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def check_service(world: World, person: str, seed: int) -> set[int]:
     when = None if seed % 2 else Schedule(every=1 + seed // 2, apart=2)
     for query in ("state", "other"):
         asked = body(str(limit), query, when)
-        added = world.ask("POST", "/v1/scenarios", asked, scope="admin").json()
+        added = world.ask("POST", "/v1/scenarios", asked).json()
         assert added["limit"] == "3 per 4 steps, 30 in all"
         paths[query] = f"/v1/scenarios/{added['id']}/people/{person}"
     assert world.ask("PUT", paths["state"], {"budget": str(own)}).status_code == 200
@@ -125,7 +125,7 @@ def test_a_budget_that_is_no_limit_is_refused(tmp_path: Path) -> None:
         ("24 per", "pattern"),
         ("1/100000000000000000001 per 2 steps", "pattern"),
         ("0 per 2 steps", "budget must be positive"),
-        (10**21, "budget must be a fraction with at most 20 digits"),
+        (10**21, "budget must be a decimal with at most 20 places"),
     ]:
         answer = world.ask("PUT", world.person, {"budget": bad})
         assert answer.status_code == 422, bad
@@ -139,7 +139,7 @@ def test_a_budget_that_is_no_limit_is_refused(tmp_path: Path) -> None:
 def test_a_persons_day_is_counted_in_the_scenarios_steps(tmp_path: Path) -> None:
     world = World(tmp_path, SETTINGS)
     toml = paper_scenario.TOML.replace("origin = 0", 'step = "6 hours"')
-    digest = world.ask("POST", "/v1/scenarios", paper_scenario.body(toml), scope="admin").json()
+    digest = world.ask("POST", "/v1/scenarios", paper_scenario.body(toml)).json()
     person = f"/v1/scenarios/{digest['id']}/people/ben"
     assert world.ask("PUT", person, {"budget": "2 per 1 day"}).status_code == 200
     refused = []

@@ -21,7 +21,7 @@ the truth, so every one of them can be shown to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Sized
 from fractions import Fraction
 from importlib import import_module
 from types import ModuleType
@@ -167,11 +167,16 @@ def expect(value: object, kind: type, argument: str) -> None:
         kind: The class that it must be an instance of.
         argument: What the message calls it.
     """
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or (kind in (Iterable, Sized) and _is_one(value)):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise ArgumentError(
             f"{argument} must be {article} {kind.__name__}, got {type(value).__name__}"
         )
+
+
+def _is_one(value: object) -> bool:
+    """Whether it is an array of no dimensions, which is a sequence by its type alone."""
+    return getattr(value, "shape", None) == ()
 
 
 def expect_each(values: Iterable[Any], kind: type, argument: str) -> list[Any]:
@@ -182,7 +187,7 @@ def expect_each(values: Iterable[Any], kind: type, argument: str) -> list[Any]:
         kind: The class that each must be an instance of.
         argument: What the message calls them.
     """
-    if not isinstance(values, Iterable):
+    if not isinstance(values, Iterable) or _is_one(values):
         raise ArgumentError(f"{argument} must be a sequence, got {type(values).__name__}")
     listed = list(values)
     for value in listed:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import Randomness
 from dphmm.noise.staircase import as_gamma
@@ -166,12 +167,12 @@ def checked(sampler: Sampler) -> Checked:
         raise ArgumentError(
             f"sampler must have claimed, points, edges and sample, got {type(sampler).__name__}"
         )
-    points = np.asarray(sampler.points)
+    points = as_array(sampler.points, "points")
     if points.ndim != 2 or points.dtype.kind not in "iuf":
         raise ArgumentError(f"points must be a table of numbers, got shape {points.shape}")
     if points.dtype.kind != "f":
         points = points.astype(np.int64)
-    edges = np.asarray(sampler.edges)
+    edges = as_array(sampler.edges, "edges")
     if edges.ndim != 2 or edges.shape[1:] != (2,) or not len(edges) or edges.dtype.kind not in "iu":
         raise ArgumentError(f"edges must be pairs of states, got shape {edges.shape}")
     if edges.min() < 0 or edges.max() >= len(points):
@@ -185,13 +186,15 @@ def checked(sampler: Sampler) -> Checked:
             f"body must have the {points.shape[1] // moments} dimensions of the points, "
             f"got {body.dimension}"
         )
+    lattice = getattr(sampler, "lattice", False)
+    expect(lattice, bool, "lattice")
     limits = _limits(sampler.claimed, edges)
     return Checked(
         sampler,
         max(limits.values()),
         points,
         edges.astype(np.int64),
-        bool(getattr(sampler, "lattice", False)),
+        lattice,
         body,
         getattr(sampler, "log_probability", None),
         moments,
@@ -202,7 +205,7 @@ def checked(sampler: Sampler) -> Checked:
 
 def _limits(claimed: Exact | Sequence[Exact], edges: Answers) -> dict[tuple[int, int], Fraction]:
     """What is claimed for each edge: the least, if it is listed twice."""
-    several = isinstance(claimed, (list, tuple, np.ndarray))
+    several = isinstance(claimed, (list, tuple)) or getattr(claimed, "ndim", 0) > 0
     each = list(claimed) if several else [claimed] * len(edges)  # type: ignore[arg-type]
     if len(each) != len(edges):
         raise ArgumentError(f"claimed must be one epsilon, or {len(edges)}, got {len(each)}")

@@ -51,14 +51,7 @@ class Anchored:
 
 
 class Anchor(ABC):
-    """Where a store's roots are kept outside of it.
-
-    Args:
-        address: What opens it, with its password; never shown.
-    """
-
-    def __init__(self, address: str) -> None:
-        self.address = address
+    """Where a store's roots are kept outside of it."""
 
     @abstractmethod
     def read(self, store: str) -> Anchored | None:
@@ -80,7 +73,6 @@ class FileAnchor(Anchor):
     """A file for one store; processes that share it wait for each other."""
 
     def __init__(self, path: str | Path) -> None:
-        super().__init__(str(path))
         self.name = str(path)
 
     def read(self, store: str) -> Anchored | None:
@@ -162,7 +154,6 @@ class DatabaseAnchor(Anchor):
     """A table in another database, for any number of stores and servers."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database.address)
         self._database = database
         self._is_made = False
 

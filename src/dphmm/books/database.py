@@ -58,11 +58,8 @@ class Database(ABC):
 
     dialect: str
 
-    def __init__(self, name: str, address: str | None = None) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        """For messages."""
-        self.address = name if address is None else address
-        """What opens it, with its password; never shown."""
         self._inherited: list[Any] = []
         """The connections of the process that this one was forked from: not ours to close."""
         self._open: set[Any] = set()
@@ -265,7 +262,7 @@ class Postgres(Database):
         # For messages: without the user and password, wherever in the address they are.
         port = f":{facts['port']}" if "port" in facts else ""
         place = f"{facts.get('host', '')}{port}/{facts.get('dbname', '')}"
-        super().__init__(f"postgresql://{place}", url)
+        super().__init__(f"postgresql://{place}")
         self._facts: dict[str, Any] = {
             "connect_timeout": int(BUSY_SECONDS),
             "keepalives_idle": int(BUSY_SECONDS),

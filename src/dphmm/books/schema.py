@@ -11,7 +11,7 @@ __all__ = ["MIGRATIONS", "OLDEST", "ROOTS", "TABLES", "TYPES", "VERSION"]
 
 TABLES = (
     *("facts", "roots", "scenarios", "people", "standings", "answers", "adoptions"),
-    *("tombstones", "keys"),
+    *("tombstones", "keys", "acts"),
 )
 """Every table, after those that it refers to."""
 
@@ -118,7 +118,20 @@ CREATE TABLE roots (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, SEALED)
+# Keys that close by themselves, and who did what.
+ACTS = """
+ALTER TABLE keys ADD COLUMN expires TEXT;
+CREATE TABLE acts (
+    number WHOLE PRIMARY KEY,
+    time TEXT NOT NULL,
+    who TEXT NOT NULL,
+    client TEXT NOT NULL,
+    act TEXT NOT NULL,
+    chain TEXT NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, SEALED, ACTS)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

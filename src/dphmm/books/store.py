@@ -7,11 +7,11 @@ people since they were read: a row of people counts its commits. No true state c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from secrets import token_bytes
-from typing import Any
 
 from dphmm.books.anchors import open_anchor
 from dphmm.books.database import Sqlite, connect
@@ -66,6 +66,9 @@ class Store(StoreReading):
     >>> store.close()
     """
 
+    open_again: Callable[[], Store]
+    """Opens the same store in another process."""
+
     @classmethod
     def open(
         cls,
@@ -85,25 +88,17 @@ class Store(StoreReading):
                 database for several servers. A store that was used with one needs it.
         """
         expect(b"" if secret is None else secret, bytes, "secret")
+        expect(create, bool, "create")
         database = connect(url)
         if isinstance(database, Sqlite) and not create and not Path(database.name).exists():
             raise StoreError(f"the store {database.name} does not exist; a release makes it")
         used = prepare(database, secret, create)
         store = cls(database, used, None if anchor is None else open_anchor(anchor))
+        store.open_again = partial(cls.open, url, secret=secret, create=False, anchor=anchor)
         if anchor is not None and create:
             store._attach()
         store._finish_erasing()
         return store
-
-    def opening(self) -> dict[str, Any]:
-        """What `Store.open` gets in another process that uses the store, too; secret."""
-        anchor = self.witness.anchor
-        return {
-            "url": self.database.address,
-            "secret": self._secret,
-            "anchor": None if anchor is None else anchor.address,
-            "create": False,
-        }
 
     def _attach(self) -> None:
         """Give the anchor its first roots, if neither it nor the store know of each other."""

@@ -24,7 +24,7 @@ from dphmm.chain.stochastic import (
     count_moves,
     probabilities_from_counts,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect_one_of
 from dphmm.geometry.exact import exact
 
 __all__ = [
@@ -80,8 +80,7 @@ def chosen_anywhere(
     >>> chosen_anywhere("guesses", None), chosen_anywhere("facts", None)
     (0.01, 0.0)
     """
-    if zeros not in ("guesses", "facts"):
-        raise ArgumentError(f"zeros must be 'guesses' or 'facts', got {zeros!r}")
+    expect_one_of(zeros, ("guesses", "facts"), "zeros")
     if anywhere is None:
         return usual if zeros == "guesses" else 0.0
     held_out = isinstance(anywhere, str) and anywhere == HELD_OUT

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import IntArray
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect_one_of
 from dphmm.geometry.exact import whole
 from dphmm.geometry.states import as_array
 
@@ -42,8 +42,7 @@ class Calendar:
     zone: str | None = None
 
     def __post_init__(self) -> None:
-        if self.by not in tuple(PARTS):
-            raise ArgumentError(f"by must be 'hour' or 'weekday', got {self.by!r}")
+        expect_one_of(self.by, tuple(PARTS), "by")
         whole(self.seconds, "seconds", 1)
         _ = self._zone
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect_one_of
+from dphmm.geometry.states import as_floats
 
 if TYPE_CHECKING:
     from dphmm.chain.belief import Belief
@@ -28,17 +28,13 @@ ESTIMATES = ("mean", "median")
 
 def check_estimate(estimate: Estimate) -> Estimate:
     """The choice, if it is one."""
-    if estimate not in ESTIMATES:
-        raise ArgumentError(f"estimate must be 'mean' or 'median', got {estimate!r}")
+    expect_one_of(estimate, ESTIMATES, "estimate")
     return estimate
 
 
 def check_values(values: ArrayLike, n_states: int) -> FloatArray:
     """The values as floats: a number or a vector for each state."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError("values must be numbers, one or one vector a state") from None
+    array = as_floats(values, "values")
     if array.ndim == 0 or array.shape[0] != n_states:
         raise ArgumentError(
             f"values must have one row for each of {n_states} states, got shape {array.shape}"

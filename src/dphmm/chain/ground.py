@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.stochastic import entries_of, normalise_rows
 from dphmm.errors import ArgumentError
+from dphmm.geometry.states import as_floats
 
 __all__ = ["TURNS", "Ground", "directions", "kinds"]
 
@@ -40,10 +41,7 @@ class Ground:
     """
 
     def __init__(self, places: ArrayLike, argument: str = "places") -> None:
-        try:
-            given = np.asarray(places, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"{argument} must be coordinates, a row for each place") from None
+        given = as_floats(places, argument)
         if given.ndim == 1:
             given = np.stack([given, np.zeros(len(given))], axis=1)
         if given.ndim != 2 or given.shape[1] != 2 or not len(given):

@@ -193,11 +193,13 @@ class Habits:
         if turned is not None and self.rings.near < len(self.rings.squares):
             # Decided by noisy numbers: whoever mostly goes beyond what a chain with memory can
             # hold is followed better by one that reaches them and remembers nothing.
-            within, farther = settled[: self.rings.near], settled[self.rings.near :].sum()
-            if farther > MOST_ANYWHERE * settled.sum():
+            near = self.rings.near
+            if settled[near:].sum() > MOST_ANYWHERE * settled.sum():
                 return self.draw(far, zeros=zeros, anywhere=anywhere)
             short = replace(self, rings=replace(self.rings, farther=False))
-            return short.draw(np.append(within, farther), turned, zeros=zeros, anywhere=anywhere)
+            # Added up before they are settled: settled noise is above zero on average.
+            fewer = np.append(far[:near], far[near:].sum())
+            return short.draw(fewer, turned, zeros=zeros, anywhere=anywhere)
         share = settled + FLOOR
         beyond = float(np.clip(share[-1] / share.sum(), RARELY, MOST_ANYWHERE))
         options = {"anywhere": chosen_anywhere(zeros, anywhere, usual=beyond)}

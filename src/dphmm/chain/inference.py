@@ -25,7 +25,7 @@ from dphmm.chain.stochastic import (
     log_product,
     row_of_entry,
 )
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect_each
 
 if TYPE_CHECKING:
     from dphmm.chain.markov import Belief, Chain, MarkovModel
@@ -41,11 +41,9 @@ def check_rows(
     observations: Observations, n_states: int, name: str = "observations"
 ) -> list[FloatArray | None]:
     """The observations as a list of checked vectors and None."""
-    if not isinstance(observations, Iterable):
-        raise ArgumentError(f"{name} must be an array or an iterable of rows")
     return [
         None if row is None else check_logs(row, n_states, f"{name}[{step}]")
-        for step, row in enumerate(observations)
+        for step, row in enumerate(expect_each(observations, object, name))  # type: ignore[arg-type]
     ]
 
 

@@ -102,9 +102,10 @@ class MarkovModel(Chain):
                 f"got {float(sums[worst])!r} in row {worst}"
             )
         self._transition = freeze(normalise_rows(matrix))
-        if density is not None and not anywhere:
+        share = check_anywhere(anywhere)
+        if density is not None and not share:
             raise ArgumentError("anywhere must be above 0 when a density is given, got 0")
-        self._go_anywhere(check_anywhere(anywhere), check_density(density, self.n_states))
+        self._go_anywhere(share, check_density(density, self.n_states))
 
     def _go_anywhere(self, anywhere: float, density: FloatArray) -> None:
         self._anywhere = anywhere

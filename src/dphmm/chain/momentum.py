@@ -13,7 +13,7 @@ from dphmm._types import FloatArray, IntArray
 from dphmm.chain.anywhere import Zeros, chosen_anywhere
 from dphmm.chain.ground import RARE, TURNS, Ground, directions, kinds, normalised
 from dphmm.chain.memory import MemoryModel
-from dphmm.chain.stochastic import check_sequences, count_moves, entries_of
+from dphmm.chain.stochastic import check_matrix, check_sequences, count_moves, entries_of
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import exact, whole
 
@@ -64,7 +64,8 @@ class MomentumModel(MemoryModel):
         self.patience = whole(patience, "patience", 1)
         contexts = TURNS + self.patience
         places = np.arange(whole(n_places, "n_places", 1))
-        if (states := np.shape(transition)) != (places.size * contexts,) * 2:
+        states = check_matrix(transition, "transition").shape
+        if states != (places.size * contexts,) * 2:
             raise ArgumentError(
                 f"transition must have {contexts} states for each of {places.size} places, "
                 f"got shape {states}"
@@ -107,7 +108,7 @@ class MomentumModel(MemoryModel):
         ground, contexts = Ground(places), TURNS + whole(patience, "patience", 1)
         size = len(ground.places)
         walked = [
-            states * contexts + contexts_of(states, ground, patience)
+            states * contexts + contexts_of(states, ground, contexts - TURNS)
             for states in check_sequences(sequences, size)
         ]
         none = np.zeros(0, dtype=np.int64)

@@ -15,6 +15,7 @@ from dphmm.chain.ground import normalised
 from dphmm.chain.memory import MemoryModel
 from dphmm.chain.stochastic import (
     check_sequences,
+    check_smoothing,
     count_moves,
     entries_of,
     probabilities_from_counts,
@@ -104,7 +105,7 @@ class SecondOrderModel(MemoryModel):
             anywhere: As for `MarkovModel.fit`.
             density: As for `MarkovModel.fit`, one probability a place.
         """
-        share = chosen_anywhere(zeros, anywhere)
+        share, smoothing = chosen_anywhere(zeros, anywhere), check_smoothing(smoothing)
         checked = [states for states in check_sequences(sequences, n_states) if states.size > 1]
         if not checked:
             raise ArgumentError("sequences must hold at least one sequence of two states")

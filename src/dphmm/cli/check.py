@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -62,7 +61,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "exposed": unprotected,
                 "doubts": doubts(scenario),
                 "unit": unit_of(scenario),
-                "steps": [_plain(step) for step in found],
+                "steps": [step.plain() for step in found],
                 "costs": None if costs is None else costs.plain(),
             }
         )
@@ -116,11 +115,3 @@ def _line(step: Step, unit: str) -> str:
         f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {measure(step.error, unit):10s}  "
         f"{measure(step.least_error, unit)}"
     )
-
-
-def _plain(step: Step) -> dict[str, Any]:
-    facts = asdict(step)
-    facts["constrained_epsilon"] = (
-        None if step.constrained_epsilon == float("inf") else float(step.constrained_epsilon)
-    )
-    return facts

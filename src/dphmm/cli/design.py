@@ -114,7 +114,10 @@ def command(
     elif error is None and protection is None:
         raise click.UsageError("--find radius must go with --error or --protection")
     else:
-        found = find_radius(scenario, error=wanted, protection=protection, steps=steps)
+        with progress_bar(total=None, what="radii tried") as done:
+            found = find_radius(
+                scenario, error=wanted, protection=protection, steps=steps, done=done
+            )
     if as_json:
         facts = None
         if found is not None:

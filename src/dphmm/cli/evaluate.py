@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from fractions import Fraction
 from functools import partial
-from math import floor, log10
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from dphmm.scenario.models import LearnedModel, read_model
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
+from dphmm.tables.units import lattice_step
 
 __all__ = ["command", "facts_of", "judge_learning", "judging_scenario"]
 
@@ -94,8 +94,7 @@ def _stand_in(states: States, model: Chain) -> Scenario:
     """A scenario to judge a model by where there is none: some neighbours look alike, epsilon 1."""
     places = states.values(states.place_columns)
     spacing = Ground(places).spacing
-    step = Fraction(10) ** floor(log10(spacing / 10))
-    query = Query(places, step=step)
+    query = Query(places, step=lattice_step(spacing))
     near = PolicyGraph.within_distance(
         query, Fraction(NEIGHBOURS * spacing).limit_denominator(1000)
     )

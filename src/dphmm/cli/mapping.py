@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from dphmm.chain.ground import Ground
 from dphmm.cli.common import say
 from dphmm.cost.limit import Limit
 from dphmm.errors import DataError
@@ -17,7 +19,7 @@ from dphmm.scenario.settings import Policy, Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import check_new, csv_text, write_whole
 from dphmm.tables.maps import Map
-from dphmm.tables.units import length, measure
+from dphmm.tables.units import lattice_step, length, measure
 
 __all__ = ["STATES", "TOML", "NewMap", "map_options"]
 
@@ -58,13 +60,14 @@ class NewMap:
         self.town = _town(options)
         step = options["step"] or "5 min"
         self.clock = Clock(int(step) if step.isdecimal() else step, zone=zone)
+        self.ground = Ground(self.town.states.values(self.town.states.place_columns))
         epsilon = as_epsilon(options["epsilon"])
         self.settings = Settings(
             name=folder.absolute().name,
             epsilon=epsilon,
             states=STATES,
             limit=_limit(options["limit"], epsilon, self.clock),
-            step=Fraction(10),
+            step=min(Fraction(10), lattice_step(self.ground.spacing)),
             policy=Policy(distance=length(options["radius"], "m", "radius")),
             clock=self.clock,
             unit="m",
@@ -101,6 +104,13 @@ class NewMap:
             f"{self.folder / TOML}: epsilon {as_text(settings.epsilon)} an answer, at most "
             f"{settings.limit} a person, {alike} around must look alike; change it as you like"
         )
+        spread = float(np.hypot(*np.ptp(self.ground.places, axis=0)))
+        near, far, radius = self.ground.spacing, measure(spread, "m"), settings.policy.distance or 0
+        if spread <= radius:
+            say(f"note: the states lie within {far}, so all look alike; --radius says how far")
+        elif near > radius:
+            apart = measure(near, "m")
+            say(f"note: the states lie {apart} apart, so no two are linked; --radius says how far")
 
 
 def _town(options: dict[str, Any]) -> Map:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
 
 import click
 
 from dphmm.books import (
+    OPERATE,
     SCOPES,
+    Key,
     create_key,
+    expire_key,
     export,
     find_problems,
     inspect,
     list_keys,
+    replace_key,
     revoke_key,
 )
 from dphmm.cli.common import check_apart, json_option, print_json, progress
@@ -161,20 +166,29 @@ def key_command() -> None:
 
 @key_command.command("create")
 @click.argument("store")
-@click.argument("client")
+@click.argument("client", default="")
 @click.option(
-    "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="Default: all of them."
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice((*SCOPES, OPERATE)),
+    help=f"Default: all of them but {OPERATE}, which is for a key without a client.",
 )
+@click.option("--days", type=click.IntRange(1, 3650), help="Until it closes by itself.")
 @store_options
-def create_command(store: str, client: str, scopes: tuple[str, ...], opening: Opening) -> int:
+def create_command(
+    store: str, client: str, scopes: tuple[str, ...], days: int | None, opening: Opening
+) -> int:
     r"""Make a key and print it, the only time that it can be read.
 
     \b
     Example:
-      dphmm store key create streams.db clinic --scope release
+      dphmm store key create streams.db clinic --scope release --days 90
+      dphmm store key create streams.db --scope operate
     """
+    expires = None if days is None else datetime.now(UTC) + timedelta(days=days)
     with closing(opening.store(store, create=True)) as held:
-        click.echo(create_key(held, client, scopes or SCOPES))
+        click.echo(create_key(held, client, scopes or SCOPES, expires=expires))
     return 0
 
 
@@ -197,16 +211,23 @@ def list_command(store: str, as_json: bool, opening: Opening) -> int:
             "client": key.client,
             "scopes": sorted(key.scopes),
             "created": key.created,
+            "expires": key.expires,
             "revoked": key.revoked,
+            "state": _state(key),
         }
         for key in keys
     ]
     if as_json:
         print_json(rows)
     for row in rows if not as_json else []:
-        state = "revoked" if row["revoked"] else ",".join(map(str, row["scopes"]))  # type: ignore[call-overload]
-        click.echo(f"{row['digest']}  {row['created']}  {row['client']:<20} {state}")
+        click.echo(f"{row['digest']}  {row['created']}  {row['client']:<20} {row['state']}")
     return 0
+
+
+def _state(key: Key) -> str:
+    if key.is_over:
+        return "revoked" if key.revoked else "expired"
+    return ",".join(sorted(key.scopes))
 
 
 @key_command.command("revoke")
@@ -225,4 +246,39 @@ def revoke_command(store: str, digest: str, opening: Opening) -> int:
     with closing(opening.store(store)) as held:
         key = revoke_key(held, digest)
     click.echo(f"revoked a key of {key.client}")
+    return 0
+
+
+@key_command.command("rotate")
+@click.argument("store")
+@click.argument("digest")
+@click.option("--hours", default=24, show_default=True, help="Until the old one closes.")
+@store_options
+def exchange_command(store: str, digest: str, hours: int, opening: Opening) -> int:
+    r"""Make a key with another's client and scopes and print it; the old one closes later.
+
+    \b
+    Example:
+      dphmm store key rotate streams.db 3fa9c1
+    """
+    with closing(opening.store(store)) as held:
+        click.echo(replace_key(held, digest, timedelta(hours=hours)))
+    return 0
+
+
+@key_command.command("expire")
+@click.argument("store")
+@click.argument("digest")
+@click.option("--hours", default=24, show_default=True, help="From now on.")
+@store_options
+def expire_command(store: str, digest: str, hours: int, opening: Opening) -> int:
+    r"""Let a key close after some hours, never later than it would.
+
+    \b
+    Example:
+      dphmm store key expire streams.db 3fa9c1 --hours 1
+    """
+    with closing(opening.store(store)) as held:
+        key = expire_key(held, digest, datetime.now(UTC) + timedelta(hours=hours))
+    click.echo(f"a key of {key.client} closes in {hours} hours")
     return 0

@@ -6,8 +6,6 @@ import webbrowser
 
 import click
 
-from dphmm.scenario.scenario import Scenario
-
 __all__ = ["command"]
 
 
@@ -38,6 +36,5 @@ def command(scenario_file: str | None, port: int, open_page: bool) -> int:
         if open_page:
             webbrowser.open(address)
 
-    scenario = None if scenario_file is None else Scenario.load(scenario_file)
-    serve(port=port, ready=ready, scenario=scenario)
+    serve(port=port, ready=ready, path=scenario_file)
     return 0

@@ -22,7 +22,7 @@ from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import possible_mask
+from dphmm.geometry.states import as_array, possible_mask
 from dphmm.noise.mechanism import Mechanism
 from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.protection import unprotected
@@ -259,7 +259,7 @@ def private_score(
         raise ArgumentError(
             f"query must have the states of the model and of the attack, got {sorted(sizes)}"
         )
-    states = np.asarray(truth)
+    states = as_array(truth, "truth")
     if states.shape != (len(found.filtered),) or states.dtype.kind not in "iu":
         raise ArgumentError(f"truth must be one state for each of {len(found.filtered)} steps")
     if len(states) and not (states.min() >= 0 and states.max() < query.n_states):
@@ -353,7 +353,7 @@ def private_identification_rate(
         raise ArgumentError("probabilities must be rows of numbers, one a track") from None
     if not len(table):
         raise ArgumentError("probabilities must hold at least one track, got none")
-    names = np.asarray(owners)
+    names = as_array(owners, "owners")
     if table.ndim != 2 or names.shape != (len(table),) or names.dtype.kind not in "iu":
         raise ArgumentError(f"owners must be one suspect for each of {len(table)} tracks")
     if not (names.min() >= 0 and names.max() < table.shape[1]):

@@ -17,7 +17,7 @@ from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import possible_mask
+from dphmm.geometry.states import as_array, possible_mask
 
 __all__ = ["History"]
 
@@ -269,7 +269,7 @@ def _step(answers: Iterable[Charge]) -> tuple[Charge, ...]:
 
 def _known(start: Start | Mask, model: Chain) -> Mask:
     # Booleans would pass for probabilities, and a mask of one state for certainty.
-    if not isinstance(start, Belief) and np.asarray(start).dtype == np.bool_:
+    if not isinstance(start, Belief) and as_array(start, "start").dtype == np.bool_:
         return possible_mask(start, model.n_places)
     return model.place_mask(model.known(start).possible)
 

@@ -105,7 +105,7 @@ class PrivacyStatement:
     paper_sequence: Loss
     """The paper's bound for the same (Theorem 7.2)."""
     realised: float | None
-    """The largest factor, up or down, by which these very answers moved a state's odds."""
+    """The largest factor by which these answers moved a state's odds until the last of them."""
     adaptive: bool
     """Whether the hulls depended on earlier answers, so that values hold for this history."""
     stated_zeros: bool = False
@@ -116,8 +116,8 @@ class PrivacyStatement:
     """The costs between two paths of the model's own moves, if other paths are possible too."""
     before: Fraction = Fraction(0)
     """What was spent before these releases, which no other value counts."""
-    besides: Fraction = Fraction(0)
-    """What was spent on other questions about the same person, which no other value counts."""
+    besides: Fraction | None = Fraction(0)
+    """What else was spent on the same person, which no other value counts; None if nobody knows."""
     windows: tuple[tuple[str, Fraction], ...] = ()
     """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
@@ -156,9 +156,11 @@ class PrivacyStatement:
         if self.own is not None:
             lines.append(self._own_moves(self.own))
         if self.realised is not None:
+            known = "what was said before" if self.before else "only the model"
             lines.append(
-                f"What these answers really told somebody who knew only the model: the odds of no "
-                f"place, at no time, moved by more than a factor of {show_number(self.realised)}."
+                f"What these answers really told somebody who knew {known}: the odds of no "
+                f"place, at no time from the first to the last of them, moved by more than a "
+                f"factor of {show_number(self.realised)}."
             )
         if self.tells is not None:
             lines += self.tells.lines(only)
@@ -173,13 +175,17 @@ class PrivacyStatement:
     @property
     def condition(self) -> str:
         """For whom all of it holds, to end a sentence with; nothing for everybody."""
-        return conditions(stated_zeros=self.stated_zeros, delta=self.delta, besides=self.besides)
+        return conditions(stated_zeros=self.stated_zeros, delta=self.delta, alone=self.is_part)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether more was said about the person than is counted, or may have been."""
+        return self.besides is None or bool(self.besides or self.before)
 
     @property
     def prices(self) -> str:
         """The epsilon at an instant, within any window of the limit, and in all, in words."""
-        all_of_it = f" {THESE_ANSWERS}" if self.besides else "" if self.before else " in all"
-        whole = show_number(self.spent) + all_of_it
+        whole = f"{show_number(self.spent)} {THESE_ANSWERS if self.is_part else 'in all'}"
         if not self.windows:
             return whole
         within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
@@ -192,7 +198,7 @@ class PrivacyStatement:
             "releases": self.releases,
             "spent": str(self.spent),
             "before": str(self.before),
-            "besides": str(self.besides),
+            "besides": None if self.besides is None else str(self.besides),
             "text": self.text(),
             "linked": str(self.linked),
             "worst_pair": str(self.worst_pair),
@@ -210,14 +216,11 @@ class PrivacyStatement:
 
     def _total(self) -> str:
         total = f"{_count(self.releases, 'release')}, epsilon {self.prices}"
-        if self.besides:
-            spent = show_number(self.besides)
-            total += (
-                f"; epsilon {spent} was spent on this person besides, which nothing here counts"
-            )
-        if self.before:
-            spent = show_number(self.before)
-            total += f"; epsilon {spent} was spent before, which nothing here counts"
+        for spent, when in ((self.besides, "on this person besides"), (self.before, "before")):
+            if spent:
+                total += f"; epsilon {show_number(spent)} was spent {when}, {UNCOUNTED}"
+        if self.besides is None:
+            total += f"; more may have been spent on this person, {UNCOUNTED}"
         return f"{total}."
 
     def _own_moves(self, own: PathCosts) -> str:
@@ -231,7 +234,7 @@ class PrivacyStatement:
         values.append(f"the whole path {_between_paths(own.sequence)}")
         limited = self.stated_zeros or self.delta
         whoever = "For" if limited else "These hold whatever you did; for"
-        only = conditions(stated_zeros=False, delta=self.delta, besides=self.besides)
+        only = conditions(stated_zeros=False, delta=self.delta, alone=self.is_part)
         return f"{whoever} {OWN_MOVES}: {', '.join(values)}{only}."
 
 
@@ -244,7 +247,7 @@ def privacy_statement(
     adaptive: bool | None = None,
     delta: Exact = 0,
     before: Exact = 0,
-    besides: Exact = 0,
+    besides: Exact | None = 0,
     limit: Limit | None = None,
 ) -> PrivacyStatement:
     """The statement about a history, with the realised odds if both beliefs are given.
@@ -260,7 +263,7 @@ def privacy_statement(
             which answers shape later hulls.
         delta: That of the plan.
         before: What was spent before the history began.
-        besides: What was spent on other questions about the same person.
+        besides: What else was spent on the same person; None if nobody knows.
         limit: What may be spent, if the statement should tell about its windows.
 
     >>> from dphmm.geometry.hull import SensitivityHull
@@ -280,7 +283,7 @@ def privacy_statement(
         raise ArgumentError("prior and posterior must be given together, got one of them")
     steps = [sum((c.epsilon for c in answers), Fraction(0)) for answers in history.charges]
     worst = max(worst_losses(history))
-    costs = PathCosts.of(history, width)
+    costs, left_out = PathCosts.of(history, width), exact(delta, "delta")
     own = None if history.own is history else history.own
     realised = None
     if prior is not None and posterior is not None:
@@ -296,12 +299,12 @@ def privacy_statement(
         sequence=costs.sequence,
         paper_sequence=paper_sequence_epsilon(history),
         realised=realised,
-        adaptive=bool(delta) or worst == inf if adaptive is None else adaptive,
+        adaptive=bool(left_out) or worst == inf if adaptive is None else adaptive,
         stated_zeros=history.stated_zeros,
-        delta=exact(delta, "delta"),
+        delta=left_out,
         own=None if own is None else PathCosts.of(own, width),
         before=exact(before, "before"),
-        besides=exact(besides, "besides"),
+        besides=None if besides is None else exact(besides, "besides"),
         windows=_windows(steps, limit),
         staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )

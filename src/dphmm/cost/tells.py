@@ -47,9 +47,9 @@ class Tells:
     delta: Fraction
     """The chance of losing more than `linked_delta`."""
     leakage: Leakage | None
-    """What all answers tell of one moment, over all paths; None if it was not computed."""
+    """What all answers tell of one moment until the last, over all paths; None if not computed."""
     realised: float
-    """The largest factor by which these very answers moved the odds between two linked states."""
+    """The largest factor by which they moved the odds between linked states until the last."""
     whereabouts: Whereabouts
     """How near somebody comes who knows only the model and the answers."""
 
@@ -89,13 +89,14 @@ class Tells:
             kind = "" if self.leakage.is_exact else ", an upper bound"
             kind = f", counted {self.leakage.counted}" if self.leakage.counted else kind
             lines.append(
-                f"Of one moment, whatever came before and after, to somebody who takes the model "
-                f"for true: the odds between two linked states move "
-                f"{show_factor(self.leakage.linked)}{kind}{only}."
+                f"Of one moment from the first answer to the last, whatever came before and after, "
+                f"to somebody who takes the model for true: the odds between two linked states "
+                f"move {show_factor(self.leakage.linked)}{kind}{only}."
             )
         lines.append(
-            f"Of no moment did these very answers move the odds between two linked states by more "
-            f"than a factor of {show_number(self.realised)}, to whoever takes the model for true."
+            f"Of no moment from the first to the last did these very answers move the odds between "
+            f"two linked states by more than a factor of {show_number(self.realised)}, to whoever "
+            f"takes the model for true."
         )
         lines.append(self.whereabouts.text())
         return lines

@@ -101,12 +101,15 @@ def _of_tables(history: History, width: int, work: float) -> Bracket:
     if each * len(windows) <= work:
         lower = max(one.value(tables) for one in windows)
         return Bracket(lower, lower)
+    summed, known = _largest_sum(worst_losses(history), width), "nothing"
     if each * (len(ends) + 1) <= work and inner and not any(m.anywhere for m in history.models):
-        lower = max((one.value(tables) for one in ends), default=lower)
+        lower, known = max((one.value(tables) for one in ends), default=lower), "some windows"
         joined = _join(history, inner)
-        upper = PairTables(joined).between(1, len(joined) - 1)
-        return Bracket(lower, max(lower, upper), "some windows", JOINED)
-    return Bracket(lower, _largest_sum(worst_losses(history), width), "nothing", WORST_PAIRS)
+        upper = max(lower, PairTables(joined).between(1, len(joined) - 1))
+        # Where answers are far apart, one for every step is more than any window has.
+        if upper <= summed:
+            return Bracket(lower, upper, known, JOINED)
+    return Bracket(lower, summed, known, WORST_PAIRS)
 
 
 def _largest_sum(losses: Sequence[Loss], width: int) -> Loss:

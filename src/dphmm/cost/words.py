@@ -30,7 +30,7 @@ OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
 
 THESE_ANSWERS = "by these answers alone"
-"""What a sentence says where other questions about the same person were answered too."""
+"""What a sentence says where more was said about the same person, or may have been."""
 
 WORST_PAIRS = "as the sum of each step's worst pair"
 """Where an upper bound comes from that needs no table."""
@@ -81,16 +81,16 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
     return text
 
 
-def conditions(*, stated_zeros: bool, delta: Exact, besides: Exact = 0) -> str:
+def conditions(*, stated_zeros: bool, delta: Exact, alone: bool = False) -> str:
     """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
 
     Args:
         stated_zeros: Whether it rests on a zero that somebody stated.
         delta: That of the plan.
-        besides: What was spent on other questions about the same person, which it does not count.
+        alone: Whether it counts some of the answers about a person alone.
     """
     only = f", {CONDITION}" if stated_zeros else ""
-    only = f", {THESE_ANSWERS}{only}" if besides else only
+    only = f", {THESE_ANSWERS}{only}" if alone else only
     return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
 
 

@@ -23,6 +23,11 @@ Exact: TypeAlias = int | str | float | Fraction | Decimal
 
 LARGEST_EXPONENT = 400
 """Powers of ten in a number, either way; floats end at 308."""
+LARGEST_POWER = 1000
+"""Powers of two by which a number may differ from 1 and be a float."""
+
+MOST = 2**62
+"""No count or time is larger; what is made of a few of them is a 64-bit integer still."""
 
 _UNITS = {
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1),
@@ -45,7 +50,7 @@ def exact(number: Exact, argument: str = "number") -> Fraction:
     (Fraction(1, 10), Fraction(1, 3), Fraction(5, 1))
     """
     if type(number) is Fraction:
-        return number
+        return _within_floats(number, argument)
     given = number
     if isinstance(number, (float, np.floating)):
         number = repr(float(number))
@@ -58,9 +63,18 @@ def exact(number: Exact, argument: str = "number") -> Fraction:
         if isinstance(number, (str, Decimal)) and "/" not in str(number):
             if abs(Decimal(number).adjusted()) > LARGEST_EXPONENT:
                 raise ValueError
-        return Fraction(number)
+        found = Fraction(number)
     except (TypeError, ValueError, ArithmeticError):
         raise ArgumentError(f"{argument} must be finite and rational, got {given!r}") from None
+    return _within_floats(found, argument)
+
+
+def _within_floats(number: Fraction, argument: str) -> Fraction:
+    """The number, unless it would be infinite or zero as a float, and is not."""
+    power = number.numerator.bit_length() - number.denominator.bit_length()
+    if abs(power) > LARGEST_POWER and number:
+        raise ArgumentError(f"{argument} must be 0 or of a size from 1e-300 to 1e300")
+    return number
 
 
 def as_epsilon(epsilon: Exact, argument: str = "epsilon") -> Fraction:
@@ -104,6 +118,8 @@ def whole(number: int, argument: str, least: int | None = 0) -> int:
         raise ArgumentError(f"{argument} must be a whole number, got {number!r}")
     if least is not None and number < least:
         raise ArgumentError(f"{argument} must be at least {least}, got {number!r}")
+    if abs(int(number)) > MOST:
+        raise ArgumentError(f"{argument} must be at most 2**62 in size")
     return int(number)
 
 

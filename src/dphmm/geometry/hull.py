@@ -23,6 +23,7 @@ from dphmm.geometry.boundary import Boundary, boundary
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.lattice import SAFE, determinant, exact_product, largest, span_transform
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import as_array
 
 __all__ = ["SensitivityHull", "check_body"]
 
@@ -86,7 +87,7 @@ class SensitivityHull:
         >>> SensitivityHull.from_lattice(np.array([[4, 2]]), step=2).vertices.tolist()
         [[-8.0, -4.0], [8.0, 4.0]]
         """
-        whole = np.asarray(vectors)
+        whole = as_array(vectors, "vectors")
         if whole.ndim != 2 or not (whole.dtype.kind in "iu" or _are_integers(whole)):
             raise ArgumentError(
                 f"vectors must be (m, d) integers that count steps of the lattice, "
@@ -205,7 +206,7 @@ class SensitivityHull:
         Args:
             vector: (d,) integers that count steps of the lattice.
         """
-        (whole,) = self._checked(np.asarray(vector)[None], "vector")
+        (whole,) = self._checked(as_array(vector, "vector")[None], "vector")
         inside = exact_product(whole[None, :], self.transform)[0]
         if inside[self.rank :].any():
             return inf
@@ -306,7 +307,7 @@ class SensitivityHull:
 
     def _checked(self, vectors: ObjectArray, argument: str) -> ObjectArray:
         """Lattice vectors as an array; its type is looked at, not every Python integer in it."""
-        whole = np.asarray(vectors)
+        whole = as_array(vectors, argument)
         if whole.ndim != 2 or whole.shape[1] != self.dimension or whole.dtype.kind not in "iuO":
             raise ArgumentError(
                 f"{argument} must be integers that count steps of the lattice in "

@@ -21,7 +21,7 @@ from dphmm import kernels
 from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError, CollapsedAnswersWarning, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
-from dphmm.geometry.states import as_array, possible_mask, state_numbers
+from dphmm.geometry.states import as_array, as_floats, possible_mask, state_numbers
 
 __all__ = ["Query"]
 
@@ -111,11 +111,7 @@ class Query:
         Args:
             lattice: Integers that count steps, one vector or many.
         """
-        try:
-            steps = np.asarray(lattice, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError("lattice must be integers that count steps") from None
-        return steps * float(self.step)
+        return as_floats(lattice, "lattice") * float(self.step)
 
     def on_lattice(self, answers: ArrayLike) -> IntArray:
         """Answers in the units of the query as the lattice vectors that they stand for.
@@ -129,11 +125,7 @@ class Query:
         >>> query.on_lattice([[0.5], [-2.0]]).tolist()
         [[1], [-4]]
         """
-        given = np.asarray(answers)
-        try:
-            floats = given.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"answers must be numbers, got dtype {given.dtype}") from None
+        given, floats = as_array(answers, "answers"), as_floats(answers, "answers")
         if given.ndim not in (1, 2) or given.shape[-1] != self.dimension:
             raise ArgumentError(
                 f"answers must have {self.dimension} entries each, got shape {given.shape}"
@@ -189,10 +181,7 @@ def _on_lattice(answers: np.ndarray[Any, Any], step: Fraction) -> IntArray:
     if np.issubdtype(answers.dtype, np.integer) and step == 1:
         scaled = answers
     else:
-        try:
-            floats = answers.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ArgumentError(f"values must be numbers, got dtype {answers.dtype}") from None
+        floats = as_floats(answers, "values")
         bad = np.flatnonzero(~np.isfinite(floats).all(axis=1))
         if len(bad):
             raise ArgumentError(

@@ -35,7 +35,7 @@ def as_floats(values: ArrayLike, argument: str) -> FloatArray:
     """
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(f"{argument} must hold numbers, got something else") from None
 
 

@@ -17,7 +17,7 @@ from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.query import Query
-from dphmm.geometry.states import state_number
+from dphmm.geometry.states import as_floats, state_number
 
 __all__ = ["reference_knorm"]
 
@@ -54,6 +54,7 @@ def reference_knorm(
     """
     expect(rng, np.random.Generator, "rng")
     expect(body, SensitivityHull, "body")
+    expect(isotropic, bool, "isotropic")
     price = as_epsilon(epsilon)
     answers = _answers(query)
     if isinstance(query, Query):
@@ -70,12 +71,7 @@ def reference_knorm(
 def _answers(query: Query | ArrayLike) -> FloatArray:
     if isinstance(query, Query):
         return query.values
-    try:
-        return np.asarray(query, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"query must be a Query or answers, got {type(query).__name__}"
-        ) from None
+    return as_floats(query, "query")
 
 
 def _noise(

@@ -30,7 +30,7 @@ def as_gamma(gamma: Exact | None, mechanism: str = "staircase") -> Fraction | No
     """An exact gamma between 0 and 1; None where none is given."""
     if gamma is None:
         return None
-    if mechanism != "staircase":
+    if not isinstance(mechanism, str) or mechanism != "staircase":
         raise ArgumentError(f"gamma must go with staircase noise, got {mechanism}")
     share = exact(gamma, "gamma")
     if not 0 < share < 1:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import lattice_vector
 from dphmm.release.moment import Line
 from dphmm.release.said import Record, Release, silence
 from dphmm.release.schedule import SILENCE
@@ -177,7 +178,7 @@ class Answers:
             return
         self.fill(
             np.array([row]),
-            np.array(record.lattice),
+            lattice_vector(record.lattice),
             np.array(record.estimate),
             record.epsilon,
             record.constrained,

@@ -101,7 +101,7 @@ class Batch:
         threads: int | None = None,
         estimate: Estimate = "mean",
     ) -> None:
-        check_parts(model, plan, randomness, time, schedule)
+        check_parts(model, plan, randomness, time, schedule, law)
         if plan.delta:
             raise ArgumentError("plan must have delta 0 in a batch: use a Stream for each person")
         if not isinstance(people, (list, tuple)):
@@ -133,7 +133,7 @@ class Batch:
         self._lock = threading.RLock()
         self.estimate = check_estimate(estimate)
         beliefs = read_beliefs(start, len(people), model)
-        threads = threads or os.cpu_count() or 1
+        threads = os.cpu_count() or 1 if threads is None else whole(threads, "threads", 1)
         self._table = BeliefTable(beliefs, plan.query, threads, self.estimate)
         self._laws, self._law_of = [law or b""], np.zeros(len(people), dtype=np.int64)
         if law is None and beliefs:
@@ -275,7 +275,7 @@ class Batch:
                 is silent are moved like the others, and nothing is said.
         """
         price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        states = np.asarray(true_states)
+        states = as_array(true_states, "true_states")
         times = self.times + 1
         answered, silent = self._answered(states, active, price, times)
         first = int(times[0]) if len(times) else 0
@@ -353,7 +353,7 @@ class Batch:
     ) -> tuple[Mask, IntArray]:
         """Who is to be answered, and who gets silence; everything that could fail does so here."""
         people = len(self.people)
-        answered = np.ones(people, dtype=bool) if active is None else np.asarray(active)
+        answered = np.ones(people, dtype=bool) if active is None else as_array(active, "active")
         if answered.shape != (people,) or answered.dtype != np.bool_:
             raise ArgumentError(f"active must be a boolean mask over {people} people")
         if states.shape != (people,) or not np.issubdtype(states.dtype, np.integer):

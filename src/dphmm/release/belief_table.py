@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.chain.stochastic import SAFE_PROBABILITY
 from dphmm.errors import ArgumentError
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import Mechanism, lattice_vector
 from dphmm.release.advance import conditioned
 
@@ -256,7 +257,7 @@ def _moved(
 
 def read_times(time: int | Sequence[int] | IntArray | None, people: int) -> IntArray:
     """The slot of everybody's start."""
-    given = np.asarray(0 if time is None else time)
+    given = as_array(0 if time is None else time, "time")
     if not np.issubdtype(given.dtype, np.integer) or given.shape not in ((), (people,)):
         raise ArgumentError(f"time must be a slot of the clock, or one for each of {people} people")
     return np.array(np.broadcast_to(given, (people,)), dtype=np.int64)
@@ -268,7 +269,8 @@ def read_beliefs(start: Start | IntArray | list[Belief], people: int, model: Cha
         if len(start) != people:
             raise ArgumentError(f"start must hold {people} beliefs, one a person, got {len(start)}")
         return [model.known(belief) for belief in cast("list[Belief]", start)]
-    starts = np.asarray(start) if not isinstance(start, (Belief, int)) else np.empty(0)
+    given: Any = start
+    starts = as_array(given, "start") if not isinstance(start, (Belief, int)) else np.empty(0)
     if starts.shape == (people,) and np.issubdtype(starts.dtype, np.integer):
         made = {state: model.known(state) for state in np.unique(starts).tolist()}
         return [made[state] for state in starts.tolist()]

@@ -279,9 +279,11 @@ def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:
         assert drawn is not None
         rows = np.concatenate([work.rows for work in works])
         sources = np.concatenate([np.arange(*work.span) for work in works])
-        answered[number].answers.copy(rows[rows >= 0], drawn, sources[rows >= 0])
-        for source in sources[rows < 0].tolist():
-            answered[number].filled += drawn.epsilons[source] or 0
+        if works[0].terms.fills_gaps:
+            for source in sources[rows < 0].tolist():
+                answered[number].filled += drawn.epsilons[source] or 0
+            rows, sources = rows[rows >= 0], sources[rows >= 0]
+        answered[number].answers.copy(rows, drawn, sources)
 
 
 def _repeat(book: Book, answered: Answered, part: Part) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
@@ -19,6 +18,7 @@ from dphmm.chain.lagging import FixedLag, Settled
 from dphmm.chain.markov import Chain
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import lattice_vector
 from dphmm.policy.plan import Plan
 from dphmm.release.said import Said, log_likelihood
@@ -109,7 +109,7 @@ class Estimates:
             lattice: The answer on the query's lattice; empty for a step that was silent.
             epsilon: The price that it had.
         """
-        if not np.size(lattice):
+        if not as_array(lattice, "lattice").size:
             return self.wait(time)
         late, plan = self._late, self._plan
         if whole(time, "time", None) <= late.time:

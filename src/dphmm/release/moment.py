@@ -130,8 +130,10 @@ def check_parts(
     randomness: Randomness | None,
     time: object = None,
     schedule: Schedule | None = None,
+    law: bytes | None = None,
 ) -> None:
     """Refuse parts of a stream or batch that do not go together."""
+    expect(b"" if law is None else law, bytes, "law")
     expect(model, Chain, "model")
     expect(plan, Plan, "plan")
     if schedule is not None:

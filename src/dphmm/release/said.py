@@ -19,6 +19,7 @@ from dphmm.cost.history import History
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.noise.mechanism import lattice_vector
 from dphmm.policy.plan import Protected
 from dphmm.release.advance import conditioned
 from dphmm.release.moment import Line
@@ -127,7 +128,7 @@ class Record:
 
     def release(self) -> Release:
         """The record as a stream gave it, in the units that it had."""
-        lattice = np.array(self.lattice, dtype=None if self.lattice else np.int64)
+        lattice = lattice_vector(self.lattice or np.zeros(0, dtype=np.int64))
         return Release(
             time=self.time,
             answer=lattice.astype(np.float64) * float(self.spacing),

@@ -18,7 +18,7 @@ import numpy as np
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect_one_of
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
 from dphmm.release.hours import find_zone, most_within, slots_within, times_of_day
 
@@ -96,8 +96,7 @@ class Schedule:
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, as_epsilon(given, name))
-        if self.gaps not in GAPS:
-            raise ArgumentError(f"gaps must be 'skip' or 'answer', got {self.gaps!r}")
+        expect_one_of(self.gaps, GAPS, "gaps")
 
     @property
     def size(self) -> int | None:
@@ -156,9 +155,8 @@ class Schedule:
                 it a schedule that asks for it is silent.
         """
         self.check_bound()
-        whole(time, "time", None)
-        if spoke is not None:
-            whole(spoke, "spoke", None)
+        time = whole(time, "time", None)
+        spoke = None if spoke is None else whole(spoke, "spoke", None)
         if error is not None and not callable(error):
             raise ArgumentError(f"error must be a function, got {type(error).__name__}")
         return bool(allowed_at(self, np.array([time]))[0]) and holds(self, time, spoke, error)
@@ -172,7 +170,8 @@ class Schedule:
             steps: The length of the window.
         """
         self.check_bound()
-        if whole(steps, "steps", 1) > LONGEST_WINDOW:
+        steps = whole(steps, "steps", 1)
+        if steps > LONGEST_WINDOW:
             raise ArgumentError(f"steps must be at most {LONGEST_WINDOW}, got {steps!r}")
         every = int(self.every)
         between = every * -(-int(self.apart) // every)

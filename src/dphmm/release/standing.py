@@ -77,7 +77,8 @@ class Standing:
             pairs: Slots and prices, of which none is missing that such a window may hold.
             width: The steps of the widest window; 0 if there is none.
         """
-        if not whole(width, "width"):
+        width = whole(width, "width")
+        if not width:
             return self
         expect(pairs, Iterable, "pairs")
         kept: dict[int, Fraction] = {}

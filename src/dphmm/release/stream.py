@@ -27,6 +27,7 @@ from dphmm.errors import ArgumentError, check_name, expect
 from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.geometry.states import as_array
 from dphmm.noise.mechanism import lattice_vector
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.policy.graph import PolicyGraph
@@ -91,10 +92,9 @@ class Stream:
         law: bytes | None = None,
         estimate: Estimate = "mean",
     ) -> None:
-        check_parts(model, plan, randomness, time, schedule)
-        if person != "":
+        check_parts(model, plan, randomness, time, schedule, law)
+        if not isinstance(person, str) or person:
             check_name(person, "person")
-        expect(Ledger() if ledger is None else ledger, Ledger, "ledger")
         self._randomness = SecureRandomness() if randomness is None else randomness
         if self._randomness.keyed and not person:
             raise ArgumentError("person must be named when noise is keyed, got an empty name")
@@ -107,6 +107,7 @@ class Stream:
         self.person = person
         self.client = check_client(client)
         self.ledger = Ledger() if ledger is None else ledger
+        expect(self.ledger, Ledger, "ledger")
         self.start = model.known(start)
         self.began = self.time = 0 if time is None else whole(time, "time", None)
         self.prior = self.posterior = self.start
@@ -261,7 +262,7 @@ class Stream:
         """
         with self._lock:
             prior = self.model.predict(self.posterior, self.time + 1)
-            if not np.size(lattice):
+            if not as_array(lattice, "lattice").size:
                 return self._pass(prior)
             step = self.plan.at(self.plan.to_protect(prior, self.model.memory))
             own = epsilon is None or step.is_lone  # where only one state is possible it was 0

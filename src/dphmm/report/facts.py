@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import nan
@@ -98,7 +98,9 @@ class TrackFacts:
     @cached_property
     def statement(self) -> PrivacyStatement:
         """What the releases cost, with the odds that they really moved."""
-        return self.track.stream.statement()
+        statement = self.track.stream.statement()
+        # A file may not be all that was said.
+        return statement if self.track.budget else replace(statement, besides=None)
 
     @property
     def left(self) -> Fraction | float | None:

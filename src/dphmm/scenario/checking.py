@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
-from math import sqrt
+from math import isinf, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dphmm._types import Mask
+from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
 from dphmm.chain.stochastic import entries_of
 from dphmm.cost.charges import Charge
@@ -18,29 +20,40 @@ from dphmm.cost.history import History
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.words import NEARER, conditions
 from dphmm.errors import ArgumentError
-from dphmm.geometry.exact import as_text
+from dphmm.geometry.exact import as_text, whole
 from dphmm.noise.bound import least_error
-from dphmm.policy.plan import Protected
+from dphmm.noise.distance import mean_noise
+from dphmm.policy.plan import Plan, Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.hours import DAY
-from dphmm.release.schedule import Schedule, allowed_at, holds
+from dphmm.release.schedule import (
+    LONGEST_WINDOW,
+    Schedule,
+    allowed_at,
+    expected_error,
+    holds,
+)
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
 
 __all__ = [
     "Check",
+    "Moment",
     "Speaking",
     "Step",
     "check_scenario",
+    "check_step",
     "check_steps",
     "covered",
     "doubts",
     "guarantee",
     "how_often",
+    "moments",
     "planned_costs",
     "possible_steps",
     "spoken_steps",
+    "unrepaired",
 ]
 
 STILL = 0.999
@@ -82,6 +95,20 @@ class Step:
     """How many states the model's own moves lead to, if it can go elsewhere too."""
     own_error: float | None = None
     """The error that an answer would have if they were facts."""
+    mean_error: float = 0.0
+    """The mean distance of an answer."""
+    silent_error: float = 0.0
+    """The mean distance of a guess by the model alone, without any answer."""
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether an answer is no nearer than a guess without it."""
+        return self.possible > 1 and self.mean_error >= self.silent_error
+
+    def plain(self) -> dict[str, Any]:
+        """The same for JSON, which has no fractions and no infinity."""
+        worst = float(self.constrained_epsilon)
+        return asdict(self) | {"constrained_epsilon": None if isinf(worst) else worst}
 
 
 @dataclass(frozen=True)
@@ -177,8 +204,8 @@ def how_often(scenario: Scenario) -> Speaking | None:
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
     """See `Scenario.check`."""
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise ArgumentError(f"steps must be a whole number from 1, got {steps!r}")
+    if whole(steps, "steps", 1) > LONGEST_WINDOW:
+        raise ArgumentError(f"steps must be at most {LONGEST_WINDOW}, got {steps!r}")
     found = tuple(check_steps(scenario, steps))
     costs, unit = planned_costs(scenario, steps), unit_of(scenario)
     return Check(scenario.name, guarantee(scenario), found, costs, unit)
@@ -254,36 +281,67 @@ def possible_steps(
 
 def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
     """What the scenario protects at each step; ends early once nothing changes any more."""
-    plan, query, labels = scenario.plan, scenario.query, scenario.labels
-    bare = plan.replace(repair=None, full_rank=False)
-    own = scenario.start.possible
+    bare = unrepaired(scenario)
+    for moment in moments(scenario, steps):
+        yield check_step(scenario, bare, moment)
+
+
+class Moment(NamedTuple):
+    """A step without releases: what is possible, and what is believed."""
+
+    time: int
+    possible: Mask
+    """The places to protect."""
+    lasts: bool
+    own: Mask
+    """Where the model's own moves lead."""
+    prior: Belief
+
+
+def moments(scenario: Scenario, steps: int) -> Iterator[Moment]:
+    """The steps without releases, up to the one that lasts."""
+    own, prior = scenario.start.possible, scenario.start
     for time, possible, lasts in possible_steps(scenario, steps, with_own=True):
-        step = plan.at(possible)
-        model = scenario.model
-        own = _own_reach(model, own, time)
-        guessed = any(one.anywhere for one in model.moves_into(time)) and not plan.delta
-        beside = plan.at(model.place_mask(own)) if guessed else None
-        before = bare.at(possible)
-        degrees = degree_of_protection(query, step.policy, possible, hull=step.body)[possible]
+        own = _own_reach(scenario.model, own, time)
+        prior = scenario.model.predict(prior, time)
+        yield Moment(time, possible, lasts, own, prior)
+
+
+def check_step(scenario: Scenario, bare: Plan, moment: Moment) -> Step:
+    """What the scenario protects at one step; `bare` is its plan before repair."""
+    plan, query, labels, model = scenario.plan, scenario.query, scenario.labels, scenario.model
+    time, possible, lasts, own, prior = moment
+    step, before = plan.at(possible), bare.at(possible)
+    guessed = any(one.anywhere for one in model.moves_into(time)) and not plan.delta
+    beside = plan.at(model.place_mask(own)) if guessed else None
+    degrees = degree_of_protection(query, step.policy, possible, hull=step.body)
+    alone_before = alone = np.flatnonzero(degrees == 1)
+    if len(step.added):
         alone_before = exposed(query, before.policy, possible, hull=before.body)
-        alone = exposed(query, step.policy, possible, hull=step.body)
-        yield Step(
-            time=time,
-            possible=int(possible.sum()),
-            exposed_before=tuple(labels[state] for state in alone_before),
-            exposed=tuple(labels[state] for state in alone),
-            added=_added(before, step, labels),
-            rank=step.body.rank,
-            volume=float(step.body.volume),
-            least_protection=int(degrees.min()),
-            most_protection=int(degrees.max()),
-            error=_error(step, scenario),
-            least_error=least_error(step.hull, scenario.settings.epsilon),
-            constrained_epsilon=step.constrained(scenario.settings.epsilon),
-            lasts=lasts,
-            own_possible=None if beside is None else int(model.place_mask(own).sum()),
-            own_error=None if beside is None else _error(beside, scenario),
-        )
+    return Step(
+        time=time,
+        possible=int(possible.sum()),
+        exposed_before=tuple(labels[state] for state in alone_before),
+        exposed=tuple(labels[state] for state in alone),
+        added=tuple((labels[a], labels[b]) for a, b in sorted(map(sorted, step.added.tolist()))),
+        rank=step.body.rank,
+        volume=float(step.body.volume),
+        least_protection=int(degrees[possible].min()),
+        most_protection=int(degrees[possible].max()),
+        error=_error(step, scenario),
+        least_error=least_error(step.hull, scenario.settings.epsilon),
+        constrained_epsilon=step.constrained(scenario.settings.epsilon),
+        lasts=lasts,
+        own_possible=None if beside is None else int(model.place_mask(own).sum()),
+        own_error=None if beside is None else _error(beside, scenario),
+        mean_error=mean_noise(step.mechanism(scenario.settings.epsilon)),
+        silent_error=expected_error(model, prior, query.values),
+    )
+
+
+def unrepaired(scenario: Scenario) -> Plan:
+    """The scenario's plan as it is before repair."""
+    return scenario.plan.replace(repair=None, full_rank=False)
 
 
 def doubts(scenario: Scenario) -> tuple[str, ...]:
@@ -330,13 +388,3 @@ def covered(scenario: Scenario) -> str:
 
 def _error(step: Protected, scenario: Scenario) -> float:
     return sqrt(step.mechanism(scenario.settings.epsilon).mean_squared_error)
-
-
-def _added(
-    before: Protected, after: Protected, labels: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    if after.policy is before.policy:
-        return ()
-    old = {(int(a), int(b)) for a, b in before.policy.links}
-    links = ((int(a), int(b)) for a, b in after.policy.links)
-    return tuple((labels[a], labels[b]) for a, b in links if (a, b) not in old)

@@ -89,6 +89,7 @@ def find_radius(
     error: Exact | None = None,
     protection: int | None = None,
     steps: int = 10,
+    done: Callable[[int], object] | None = None,
 ) -> Design | None:
     """The radius within which states must look alike, in steps of the lattice; None if none does.
 
@@ -101,10 +102,13 @@ def find_radius(
         error: The largest root mean squared error of an answer, in the units of the query.
         protection: The smallest degree of protection of a possible state.
         steps: How many steps to look at, without any release.
+        done: Hears how many more radii were tried.
     """
     if error is None and protection is None:
         raise ArgumentError("error or protection must be given, got neither")
     expect(scenario, Scenario, "scenario")
+    if done is not None:
+        expect(done, Callable, "done")  # type: ignore[arg-type]
     steps = whole(steps, "steps", 1)
     if protection is not None:
         whole(protection, "protection")
@@ -125,6 +129,8 @@ def find_radius(
                 worst = max(worst, sqrt(step.mechanism(settings.epsilon).mean_squared_error))
                 least = min(least, int(degrees.min()))
             found[count] = Design(radius, worst, least)
+            if done is not None:
+                done(1)
         return found[count]
 
     spread = [float(x) for x in query.points.max(axis=0).astype(object) - query.points.min(axis=0)]

@@ -11,7 +11,7 @@ import numpy as np
 from dphmm.errors import ArgumentError, DataError, TooLargeError
 from dphmm.scenario.released import released_rows
 from dphmm.scenario.scenario import Scenario
-from dphmm.tables.geojson import feature
+from dphmm.tables.geojson import feature, in_one_piece
 from dphmm.tables.trips import Record
 
 __all__ = ["policy_features", "release_features"]
@@ -31,7 +31,7 @@ def policy_features(scenario: Scenario) -> Iterator[dict[str, Any]]:
     apart = np.hypot(*(metres[edges[:, 0]] - metres[edges[:, 1]]).T)
     for (a, b), distance in zip(edges.tolist(), apart.round(1).tolist(), strict=True):
         ends = {"from": labels[a], "to": labels[b], "metres": distance}
-        yield feature("LineString", places[[a, b]], ends)
+        yield feature("LineString", in_one_piece(places[[a, b]]), ends)
 
 
 def release_features(
@@ -49,6 +49,8 @@ def release_features(
     latitude, longitude = (f"{'estimate_' * estimates}{name}" for name in scenario.columns)
     columns = ("person", "time", "epsilon", latitude, longitude)
     for line, record in released_rows(path, scenario, columns, watch):
+        if not estimates and all(record[one] in ("", None) for one in (latitude, longitude)):
+            continue  # nothing was said at this step
         try:
             place = [float(record[longitude]), float(record[latitude])]
         except (TypeError, ValueError):

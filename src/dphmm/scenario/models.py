@@ -89,7 +89,7 @@ def read_model(path: str | Path) -> LearnedModel:
     """The chain of a model file, the same to the last bit, and its source."""
     name = Path(path).name
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             header = json.loads(arrays["header"].tobytes())
             if header["format"] not in (1, 2, FORMAT):
                 raise DataError(f"{name}: model must be of format {FORMAT}, got a newer one")

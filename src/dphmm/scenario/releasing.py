@@ -11,6 +11,7 @@ import numpy as np
 
 from dphmm.books.memory import MemoryBook
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.statement import PrivacyStatement
 from dphmm.errors import ArgumentError, DataError, DphmmError, check_name, expect, require
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
@@ -340,6 +341,12 @@ class _BookStream(Stream):
                 self.ledger._append(entry)
             self.repeat(release.lattice, release.epsilon)
             return release
+
+    def statement(self, *, width: int = 10) -> PrivacyStatement:
+        """See `Stream.statement`; what else was spent on the person is what the book says now."""
+        (place,) = self._book.places([self.line])
+        self.ledger._count(ledger_at(place, self._terms, self.time)._budget, self.time)
+        return super().statement(width=width)
 
     def skip(self, steps: int = 1) -> None:
         """See `Stream.skip`; refused where every step is answered."""

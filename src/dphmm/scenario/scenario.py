@@ -117,11 +117,11 @@ class Scenario:
         source: str = GIVEN,
     ) -> None:
         if isinstance(states, Query):
-            step = states.step if step is None else step
-            states = states.values
+            step, states = states.step if step is None else step, states.values
         if not isinstance(states, States):
             states = States.at(states)
-            columns = columns or tuple(states.numbers)
+            if isinstance(columns, Sequence) and not columns:
+                columns = tuple(states.numbers)
         graph, rules = read_policy(policy)
         if isinstance(start, int):
             start = states.labels[state_number(start, len(states), "start")]
@@ -350,7 +350,7 @@ class Scenario:
     ) -> Any:
         """The answers to all rows of a file or table, as a table of the same kind.
 
-        Nothing is drawn unless every row can be answered.
+        Nothing is drawn unless all rows can be answered, which no schedule with `error` lets tell.
 
         Args:
             trips: A file (CSV, JSON lines, Parquet) or a Polars, pandas or Arrow table.

@@ -133,13 +133,17 @@ class Settings:
     @classmethod
     def read(cls, path: str | Path) -> Settings:
         """The settings of a TOML file; a mistake is located, a misspelt key gets a suggestion."""
-        name, text = as_path(path).name, read_text(path)
+        return cls.parse(read_text(path), as_path(path).name)
+
+    @classmethod
+    def parse(cls, text: str, name: str) -> Settings:
+        """The settings of a TOML text that stands in a file of this name."""
         try:
             # Decimal keeps an epsilon of 0.1 exactly what was written.
             table = tomllib.loads(text, parse_float=Decimal)
         except tomllib.TOMLDecodeError as fault:
             raise ScenarioError(f"{name}: file must be TOML: {fault}") from None
-        return _Reader(name, text, table).settings(Path(path).stem)
+        return _Reader(name, text, table).settings(Path(name).stem)
 
     def to_toml(self) -> str:
         """The TOML text that `read` reads back."""

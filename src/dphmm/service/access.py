@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
 from dphmm.books import Key
 from dphmm.books.keys import digest_of
@@ -15,6 +15,8 @@ from dphmm.service.limits import REMEMBERED, Buckets
 from dphmm.service.settings import ServiceSettings
 
 __all__ = ["Access", "RefusedError"]
+
+UNKNOWN = "the key must be one that the operator gave you, got another"
 
 
 @dataclass
@@ -39,41 +41,63 @@ class RefusedError(DphmmError):
 class Access:
     """Remembers good keys for a few seconds, and counts who asks.
 
-    Only digests are compared and remembered; the key itself is let go of at once.
+    Only digests are compared and remembered; the key itself is let go of at once. A key that was
+    good once is always looked up again, so that nobody who guesses keys can lock it out.
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._known: TTLCache[str, Key] = TTLCache(REMEMBERED, settings.key_memory)
+        self._once_known: LRUCache[str, bool] = LRUCache(REMEMBERED)
         self._by_client = Buckets(settings.rate)
-        self._by_address = Buckets(settings.wrong_keys)
+        self._unknown = Buckets(settings.wrong_keys)
+        self._listed = Buckets(1)
 
     def identify(self, header: str | None, address: str) -> tuple[str, Key | None]:
         """The key in a header, and whose it is if it was good a moment ago."""
-        if not self._by_address.left(address):
-            raise RefusedError(429, "too many requests without a good key; wait a second", 1)
         secret = _bearer(header)
         if not secret:
-            self._by_address.take(address)
             raise RefusedError(401, "a key must be sent as 'Authorization: Bearer KEY', got none")
         digest = digest_of(secret)
         key = self._known.get(digest)
-        same = key is not None and hmac.compare_digest(key.digest, digest)
-        return secret, key if same else None
+        if key is not None and hmac.compare_digest(key.digest, digest) and not key.is_over:
+            return secret, key
+        return secret, None
 
-    def remember(self, found: Key | None, address: str) -> Key:
+    def is_worth_looking(self, secret: str, address: str) -> bool:
+        """Whether a key is looked up: it was good once, or few wrong ones came from there."""
+        return digest_of(secret) in self._once_known or self._unknown.left(address)
+
+    def is_worth_listing(self) -> bool:
+        """Whether to see, once a second, which keys there are: a new one is not a wrong one."""
+        return self._listed.take("")
+
+    def know(self, keys: Iterable[Key]) -> None:
+        """Take some keys to be good until they are looked up."""
+        for key in keys:
+            if not key.is_over:
+                self._once_known[key.digest] = True
+
+    def remember(self, found: Key | None, address: str, asked: bool = True) -> Key:
         """What the store said about a key: its holder, or a refusal."""
         if found is None:
-            self._by_address.take(address)
-            raise RefusedError(401, "the key must be one that the operator gave you, got another")
+            self._unknown.take(address)
+            # Still 401 if nobody asked the store, for that is what a wrong key is told.
+            raise RefusedError(401, UNKNOWN, retry_after=None if asked else 1)
         self._known[found.digest] = found
+        self.know([found])
         return found
 
-    def check(self, key: Key, scope: str) -> None:
-        """Refuse a key without the scope, or one that asks too often."""
+    def forget_all(self) -> None:
+        """Look keys up again, one of which was changed."""
+        self._known.clear()
+
+    def check(self, key: Key, scopes: Collection[str]) -> None:
+        """Refuse a key without one of the scopes, or a client that asks too often."""
         if not self._by_client.take(key.client):
             raise RefusedError(429, "requests must come more slowly; wait a second", retry_after=1)
-        if scope not in key.scopes:
-            raise RefusedError(403, f"the key must have the scope {scope!r}, got one without it")
+        if not key.scopes & set(scopes):
+            wanted = " or ".join(repr(scope) for scope in scopes)
+            raise RefusedError(403, f"the key must have the scope {wanted}, got one without it")
 
 
 def _bearer(header: str | None) -> str:

@@ -14,7 +14,7 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dphmm import __version__
-from dphmm.books import Key, Store, find_key
+from dphmm.books import OPERATE, Key, Store, find_key, list_keys
 from dphmm.errors import BudgetError, DphmmError, NotFoundError, StoreError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.book import check_key
@@ -25,6 +25,7 @@ from dphmm.service.committing import GroupCommit, Threads
 from dphmm.service.doors import Door, Doors
 from dphmm.service.handlers import Handlers
 from dphmm.service.logs import log
+from dphmm.service.managing import Managing
 from dphmm.service.metrics import Metrics
 from dphmm.service.middleware import UNREACHABLE, Middleware
 from dphmm.service.page import api_page
@@ -38,19 +39,29 @@ Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="A scenario's
 Person = Annotated[str, Path(min_length=1, max_length=200, description="The person's name.")]
 
 
-async def _client(request: Request) -> str:
+async def _holder(request: Request) -> Key:
     """Whose key it is; that it may do this was asked before the body was read."""
     key: Key = request.state.key
-    return key.client
+    return key
 
 
+async def _client(request: Request) -> str:
+    return (await _holder(request)).client
+
+
+Holder = Annotated[Key, Depends(_holder)]
 Client = Annotated[str, Depends(_client)]
+Whose = Annotated[
+    str | None, Query(max_length=200, description="Whose keys, for an operator to say.")
+]
+KeyName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A key's id.")]
 Endpoint = Callable[..., Any]
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": bodies.Problem}
     for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 503)
 }
+MANAGING = f"keys {OPERATE}"
 STREAM = "/v1/scenarios/{digest}/people/{person}"
 
 
@@ -86,9 +97,13 @@ def create_app(
         """Whose key it is; asked before the body is read."""
         address = request.client.host if request.client else ""
         secret, key = access.identify(request.headers.get("authorization"), address)
-        if key is None:
-            key = access.remember(await threads.run("", find_key, store, secret), address)
-        return key
+        if key is not None:
+            return key
+        if not access.is_worth_looking(secret, address) and access.is_worth_listing():
+            access.know(await threads.run("", list_keys, store))
+        if not access.is_worth_looking(secret, address):
+            return access.remember(None, address, asked=False)
+        return access.remember(await threads.run("", find_key, store, secret), address)
 
     async def is_small(client: str, digest: str) -> bool:
         """Whether a scenario is at hand here; a worker prepares it the first time."""
@@ -116,12 +131,14 @@ def create_app(
     async def show_page() -> HTMLResponse:
         return HTMLResponse(api_page(app.openapi()))
 
-    @route("GET", "/metrics", "admin", None)
+    @route("GET", "/metrics", OPERATE, None)
     async def show_metrics() -> Response:
         """Counters for Prometheus; none depends on a true state or on a duration."""
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @route("POST", "/v1/scenarios", "admin", bodies.ScenarioSummary, also=201, body="NewScenario")
+    @route(
+        "POST", "/v1/scenarios", "scenarios", bodies.ScenarioSummary, also=201, body="NewScenario"
+    )
     async def add_scenario(request: Request, client: Client) -> Response:
         """Keep a scenario; its id is the SHA-256 of its content. 201 if it is new."""
         content = await request.body()
@@ -139,12 +156,13 @@ def create_app(
         """What a scenario is called and what a release costs."""
         return await call("scenario", client, digest)
 
-    @route("PUT", STREAM, "release", bodies.StreamSummary)
+    @route("PUT", STREAM, "people", bodies.StreamSummary)
     async def open_stream(
-        digest: Digest, person: Person, client: Client, body: bodies.NewStream | None = None
+        digest: Digest, person: Person, by: Holder, body: bodies.NewStream | None = None
     ) -> Response:
         """Make a person known, once; doing it again changes nothing."""
-        return await call("begin", client, digest, person, body or bodies.NewStream())
+        given = body or bodies.NewStream()
+        return await call("begin", by.client, digest, person, given, by.name)
 
     @route("POST", STREAM + "/releases", "release", bodies.Released)
     async def release(
@@ -193,12 +211,65 @@ def create_app(
         """What was spent on a person, on every question."""
         return JSONResponse(await threads.run(client, handlers.ledger, client, person))
 
-    @route("DELETE", "/v1/people/{person}", "admin", bodies.Erased)
-    async def erase(person: Person, client: Client) -> Response:
+    @route("DELETE", "/v1/people/{person}", "people", bodies.Erased)
+    async def erase(person: Person, by: Holder) -> Response:
         """Erase a person; the slots answered, the epsilon spent and the budget are kept."""
-        return JSONResponse(await threads.run(client, handlers.erase, client, person))
+        work = partial(handlers.erase, by.client, person, by.name)
+        return JSONResponse(await threads.run(by.client, work))
+
+    _manage(route, threads, access, Managing(store))
 
     return Middleware(app, settings, metrics, access, doors, find_holder, workers.close)
+
+
+def _manage(
+    route: Callable[..., Callable[[Endpoint], Endpoint]],
+    threads: Threads,
+    access: Access,
+    managing: Managing,
+) -> None:
+    """The routes of those who manage keys."""
+
+    async def do(work: Callable[..., Any], by: Key, *arguments: Any, status: int = 200) -> Response:
+        done = await threads.run(by.client, work, by, *arguments)
+        access.forget_all()  # what was changed counts from now on, here
+        return JSONResponse(done, status)
+
+    @route("GET", "/v1/keys", MANAGING, bodies.Keys)
+    async def show_keys(by: Holder, client: Whose = None) -> Response:
+        """The keys of a client: what they open and until when."""
+        return JSONResponse(await threads.run(by.client, managing.keys, by, client))
+
+    @route("POST", "/v1/keys", MANAGING, None, also=201, made=bodies.MadeKey)
+    async def add_key(body: bodies.NewKey, by: Holder, client: Whose = None) -> Response:
+        """Another key, shown this once, with some of your own scopes."""
+        return await do(managing.create, by, client, body, status=201)
+
+    @route("POST", "/v1/keys/{name}/rotate", MANAGING, None, also=201, made=bodies.MadeKey)
+    async def rotate_key(
+        name: KeyName, body: bodies.KeyTerms, by: Holder, client: Whose = None
+    ) -> Response:
+        """Another key with the same scopes, shown this once; the old one closes later."""
+        return await do(managing.rotate, by, client, name, body, status=201)
+
+    @route("PUT", "/v1/keys/{name}", MANAGING, bodies.KeyFacts)
+    async def expire_key(
+        name: KeyName, body: bodies.KeyTerms, by: Holder, client: Whose = None
+    ) -> Response:
+        """Let a key close after some hours, never later than it would."""
+        return await do(managing.expire, by, client, name, body)
+
+    @route("DELETE", "/v1/keys/{name}", MANAGING, bodies.KeyFacts)
+    async def revoke_key(name: KeyName, by: Holder, client: Whose = None) -> Response:
+        """Close a key now."""
+        return await do(managing.revoke, by, client, name)
+
+    @route("GET", "/v1/acts", MANAGING, bodies.Acts)
+    async def show_acts(
+        by: Holder, after: Annotated[int, Query(ge=0, le=2**53, description="A number.")] = 0
+    ) -> Response:
+        """Who did what with people's budgets, erasures and keys, not whom about."""
+        return JSONResponse(await threads.run(by.client, managing.acts, by, after))
 
 
 def _route(
@@ -206,16 +277,17 @@ def _route(
     doors: Doors,
     method: str,
     path: str,
-    scope: str,
+    scopes: str,
     answer: Any,
     also: int | None = None,
     body: str | None = None,
+    made: Any = None,
 ) -> Callable[[Endpoint], Endpoint]:
     """A route behind a door; a `body` that a worker will read is described here."""
-    doors.add(Door(method, path, scope, large=path == "/v1/scenarios"))
+    doors.add(Door(method, path, tuple(scopes.split()), large=path == "/v1/scenarios"))
     responses = dict(PROBLEMS)
     if also is not None:
-        responses[also] = {"model": answer}
+        responses[also] = {"model": made or answer}
     extra = None
     if body is not None:
         schema = getattr(bodies, body).model_json_schema()
@@ -224,7 +296,8 @@ def _route(
     return app.api_route(
         path,
         methods=[method],
-        response_model=answer,
+        response_model=made or answer,
+        status_code=200 if made is None else 201,
         responses=responses,
         response_class=PlainTextResponse if path == "/metrics" else JSONResponse,
         dependencies=[Depends(HTTPBearer(auto_error=False, description="A key of this service."))],

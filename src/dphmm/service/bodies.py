@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
 
@@ -148,8 +148,8 @@ class Tells(Body):
     )
     delta: str
     moment: str | None = Field(
-        description="Of one moment, between linked states, over all paths before and after it: an "
-        "upper bound; null where it would take long."
+        description="Of one moment from the first answer to the last, between linked states, over "
+        "all paths before and after it: an upper bound; null where it would take long."
     )
     realised: str = Field(
         description="The factor by which these answers moved the odds between linked states."
@@ -174,8 +174,8 @@ class Statement(PathCosts):
     releases: int
     spent: str
     before: str = Field(description="What was spent before, which no other number counts.")
-    besides: str = Field(
-        description="What was spent on other questions about the person; no other number counts it."
+    besides: str | None = Field(
+        description="What else was spent on the person, which no other number counts."
     )
     text: str
     linked: str | None
@@ -218,6 +218,62 @@ class Erased(Body):
 
     spent: str
     slots: dict[str, int] = Field(description="The last slot of each question.")
+
+
+class NewKey(Body):
+    """What a new key may do, and for how long."""
+
+    scopes: list[Literal["release", "read", "people", "scenarios", "keys"]] = Field(
+        min_length=1, max_length=5
+    )
+    days: StrictInt | None = Field(default=None, ge=1, le=3650, description="Until it closes.")
+
+
+class KeyTerms(Body):
+    """When a key closes."""
+
+    hours: StrictInt = Field(default=0, ge=0, le=8760, description="From now on.")
+
+
+class KeyFacts(Body):
+    """Whose a key is and what it opens; not the key."""
+
+    id: str = Field(description="The start of its SHA-256.")
+    client: str
+    scopes: list[str]
+    created: str
+    expires: str | None
+    open: bool
+
+
+class Keys(Body):
+    """A client's keys."""
+
+    keys: list[KeyFacts]
+
+
+class MadeKey(KeyFacts):
+    """A key, the only time that it can be read."""
+
+    key: str
+
+
+class ActFacts(Body):
+    """Something that was done, by whom, not whom about."""
+
+    number: int
+    time: str
+    who: str = Field(description="A key's id; empty for a command on the machine.")
+    client: str
+    act: str
+    chain: str = Field(description="A hash of this and of the one before.")
+
+
+class Acts(Body):
+    """What was done, in order."""
+
+    acts: list[ActFacts]
+    next: int | None = Field(description="Ask for `after` this number to read on.")
 
 
 class Problem(Body):

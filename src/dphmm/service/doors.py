@@ -27,13 +27,13 @@ class Door:
     Args:
         method: The method of HTTP.
         path: The pattern of the path.
-        scope: What a key must open.
+        scopes: Of which a key must have one.
         large: Whether a body may be as large as a scenario.
     """
 
     method: str
     path: str
-    scope: str
+    scopes: tuple[str, ...]
     large: bool = False
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from dphmm.books import Store
+from dphmm.books.acts import record_act
 from dphmm.books.scenarios import add_scenario, find_scenario, list_scenarios
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError, check_name
@@ -137,7 +138,7 @@ class Handlers:
         """One scenario's summary."""
         return show_scenario(digest, self._find(client, digest))
 
-    def begin(self, client: str, digest: str, person: str, body: NewStream) -> Json:
+    def begin(self, client: str, digest: str, person: str, body: NewStream, who: str) -> Json:
         """Make a person known."""
         scenario = self._find(client, digest)
         clock = scenario.settings.clock.law
@@ -145,6 +146,8 @@ class Handlers:
         (place,) = self._store.places([Line(client, check_name(person, "person"), "")])
         if not place.known:
             self._quota.take(client)
+        if budget is not None and place.limit is None:
+            record_act(self._store, who, client, "budget")
         self._store.begin(person, client=client, budget=budget)
         slot = self._place(scenario, client, person).latest
         time = None if slot is None else scenario.settings.clock.time_of(slot)
@@ -238,8 +241,11 @@ class Handlers:
         """The client's people."""
         return {"people": self._store.people(client=client)}
 
-    def erase(self, client: str, person: str) -> Json:
-        """Delete all but a tombstone."""
+    def erase(self, client: str, person: str, who: str) -> Json:
+        """Delete all but a tombstone; that it will be done is written down first."""
+        (place,) = self._store.places([Line(client, check_name(person, "person"), "")])
+        if place.known:
+            record_act(self._store, who, client, "erase")
         stone = self._store.erase(person, client=client)
         return {"spent": str(stone.spent), "slots": dict(stone.times)}
 

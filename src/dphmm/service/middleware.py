@@ -120,7 +120,7 @@ class Middleware:
         scope["state"].update(key=key, client=key.client)
         door = self._doors.find(scope["method"], scope["path"])
         scope["state"]["route"] = door.path
-        self._access.check(key, door.scope)
+        self._access.check(key, door.scopes)
         return door
 
     async def _until_tick(self, arrived: float) -> None:
@@ -159,6 +159,7 @@ class Middleware:
                 "route": route,
                 "status": status,
                 "client": scope["state"].get("client", ""),
+                "key": scope["state"]["key"].name if "key" in scope["state"] else "",
             },
         )
 

@@ -15,6 +15,7 @@ import resource
 import signal
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ class Workers:
     def __init__(
         self, store: Store, settings: ServiceSettings, randomness: Randomness | None = None
     ) -> None:
-        self._begin_with = (store.opening(), settings, randomness)
+        self._begin_with = (store.open_again, settings, randomness)
         self._settings = settings
         self._changed = threading.Condition()
         self._waiting: dict[str, deque[_Job]] = {}
@@ -192,7 +193,7 @@ def _too_long(settings: ServiceSettings) -> TooLargeError:
 
 def _work(
     connection: Connection,
-    opening: dict[str, Any],
+    open_store: Callable[[], Store],
     settings: ServiceSettings,
     randomness: Randomness | None,
 ) -> None:
@@ -203,7 +204,7 @@ def _work(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     os.nice(NICENESS)
-    handlers = Handlers(Store.open(**opening), settings, randomness, long=True)
+    handlers: Handlers | None = None
     # All that a fresh process has mapped is not its work's.
     most = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (most + settings.long_memory,) * 2)
@@ -216,6 +217,7 @@ def _work(
         signal.setitimer(signal.ITIMER_REAL, settings.long_seconds)
         full = False
         try:
+            handlers = handlers or Handlers(open_store(), settings, randomness, long=True)
             result = getattr(handlers, name)(*arguments)
         except DphmmError as fault:
             result = fault

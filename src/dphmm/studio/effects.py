@@ -1,11 +1,12 @@
-"""What a policy does: its hull, its error, who hides whom, and what a repair would cost.
+"""What a scenario does at a step: who is exposed, before repair and as released, and the price.
 
-Everything here is computed by the library on exact numbers; the page only draws them.
+Everything here is what `dphmm check` computes, by the same functions; the page only draws it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import isinf, sqrt
@@ -14,29 +15,36 @@ from typing import Any
 import numpy as np
 
 from dphmm._types import IntArray, Mask
-from dphmm.chain.belief import Belief
-from dphmm.errors import ArgumentError, TooLargeError
+from dphmm.geometry.exact import as_text
 from dphmm.geometry.hull import SensitivityHull
-from dphmm.noise.mechanism import Mechanism
-from dphmm.noise.staircase import best_gamma, largest_loss
+from dphmm.noise.distance import mean_noise
 from dphmm.policy.graph import PolicyGraph
-from dphmm.policy.protection import degree_of_protection, exposed
-from dphmm.policy.repair import RepairMethod, added_edges
-from dphmm.policy.sensitivity import sensitivity_hull
+from dphmm.policy.plan import Noise, Plan, Protected
+from dphmm.policy.protection import degree_of_protection
+from dphmm.policy.repair import RepairMethod
 from dphmm.report.figures import outline
 from dphmm.scenario import Scenario
-from dphmm.studio.examples import categories_of
-from dphmm.studio.requests import DrawnPolicy, Effects, Moment
+from dphmm.scenario.checking import (
+    Moment,
+    check_step,
+    check_steps,
+    doubts,
+    guarantee,
+    how_often,
+    moments,
+    unrepaired,
+)
+from dphmm.scenario.headline import headline, warnings
 
-__all__ = ["Situation", "exact_number", "make_policy", "pairs_of"]
+__all__ = ["Situation", "exact_number", "timeline"]
 
-DRAWN_EDGES = 6_000
-"""More edges than this are counted and not drawn: they would cover the map."""
+DRAWN_EDGES = 4_000
+"""Of more edges than this every so many is drawn: all would cover the map."""
 
 COUNTED_EDGES = 4_000_000
 """Overlapping cliques with more pairs than this are counted pair by pair, as a bound."""
 
-MAX_REPAIR = 4_000_000
+MAX_REPAIR = 300_000
 """Exposed states times possible states: beyond, comparing three repairs takes many seconds."""
 
 SHOWN_CANDIDATES = 24
@@ -45,70 +53,100 @@ METHODS: tuple[RepairMethod, ...] = ("nearest", "min_area", "min_error")
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A policy of a scenario at a moment: what is possible now, and what is believed."""
+    """A scenario at a step without releases."""
 
     scenario: Scenario
-    policy: PolicyGraph
-    """The policy on the possible states, not repaired."""
-    belief: Belief
-    epsilon: Fraction
-    staircase: bool = False
-    """Whether the noise rounds norms up; Laplace's is told by its ball beside the hull."""
+    moment: Moment
 
     @classmethod
-    def of(cls, scenario: Scenario, request: Effects) -> Situation:
-        """The situation that a request describes."""
-        belief = _belief(scenario, request.moment)
-        policy = make_policy(scenario, request.policy).restricted_to(belief.possible)
-        rounded = request.mechanism == "staircase"
-        return cls(scenario, policy, belief, request.epsilon, rounded)
+    def of(cls, scenario: Scenario, step: int) -> Situation:
+        """The situation at a step, or at the one before it from which on nothing changes."""
+        *_, last = moments(scenario, step)
+        return cls(scenario, last)
 
     @property
     def possible(self) -> Mask:
-        """The states that are possible now."""
-        return self.belief.possible
+        """The states to protect."""
+        return self.moment.possible
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The price of an answer."""
+        return self.scenario.settings.epsilon
 
     @cached_property
-    def hull(self) -> SensitivityHull:
-        """The policy's sensitivity hull."""
-        return sensitivity_hull(self.scenario.query, self.policy)
+    def bare(self) -> Plan:
+        """The plan before repair."""
+        return unrepaired(self.scenario)
 
     @cached_property
-    def exposed(self) -> IntArray:
-        """The possible states that no other hides."""
-        return exposed(self.scenario.query, self.policy, self.possible, self.hull)
+    def before(self) -> Protected:
+        """What protects the states before repair."""
+        return self.bare.at(self.possible)
+
+    @cached_property
+    def degree(self) -> IntArray:
+        """How many states hide each, before repair."""
+        before = self.before
+        return degree_of_protection(self.scenario.query, before.policy, self.possible, before.body)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether repair has nothing to do."""
+        plan, rank = self.scenario.plan, self.before.hull.rank
+        whole = rank == self.scenario.query.dimension or not plan.full_rank
+        return plan.repair is None or (whole and not (self.degree == 1).any())
 
     def effects(self) -> dict[str, Any]:
-        """The whole effect, for the page."""
-        query, possible = self.scenario.query, self.possible
-        degree = degree_of_protection(query, self.policy, possible, self.hull)
-        furthest = self.hull.largest_lattice_norm(query.points[possible])
+        """What is possible and linked, and who is exposed before repair; as released if quick."""
+        model, often = self.scenario.model, how_often(self.scenario)
+        prior = model.place_belief(self.moment.prior).probabilities
         return {
-            "possible": None if possible.all() else np.flatnonzero(possible).tolist(),
-            "n_possible": int(possible.sum()),
+            "time": self.moment.time,
+            "lasts": self.moment.lasts,
+            "possible": None if self.possible.all() else np.flatnonzero(self.possible).tolist(),
+            "n_possible": int(self.possible.sum()),
             # Five digits are what a colour can show.
-            "prior": [float(f"{p:.5g}") for p in self.belief.probabilities.tolist()],
-            "edges": _edges(self.policy),
-            "hull": _hull(self.hull, self.epsilon),
-            "worst": exact_number(largest_loss(furthest, self.epsilon, self.staircase)),
-            "degree": degree.tolist(),
-            "exposed": np.flatnonzero(degree == 1).tolist(),
+            "prior": [float(f"{p:.5g}") for p in prior.tolist()],
+            "edges": _edges(self.scenario.policy.restricted_to(self.possible)),
+            "own": self._own_edges(),
+            "guarantee": guarantee(self.scenario),
+            "doubts": doubts(self.scenario),
+            "speaks": None
+            if often is None
+            else asdict(often) | {"epsilon": as_text(often.epsilon), "words": str(often)},
+            "lasting": _lasting_price(self.scenario),
+            "before": self._protection(self.before, self.degree),
+            "released": self.released() if self.is_sound else None,
+        }
+
+    def released(self) -> dict[str, Any]:
+        """What `dphmm check` says of this step, and what the page draws of it."""
+        step = check_step(self.scenario, self.bare, self.moment)
+        after = self.scenario.plan.at(self.possible)
+        return {
+            "step": step.plain(),
+            "headline": headline(self.scenario, step),
+            "warnings": warnings(self.scenario, step),
+            "added": after.added.tolist(),
+            **self._protection(after, None if len(after.added) else self.degree),
         }
 
     def repairs(self, state: int | None) -> dict[str, Any]:
         """What each method would add and cost, and every partner for one exposed state."""
+        exposed = np.flatnonzero(self.degree == 1)
         nothing: dict[str, Any] = {"state": None, "candidates": [], "n_candidates": 0}
-        nothing["released_error"] = self._released_error()
         if int(self.possible.sum()) < 2:
             return {**nothing, "methods": []}
-        if len(self.exposed) * int(self.possible.sum()) > MAX_REPAIR:
-            raise TooLargeError(
-                f"too many states are exposed to compare repairs here, got {len(self.exposed)} "
-                f"of {int(self.possible.sum())}; link some of them first"
+        if len(exposed) * int(self.possible.sum()) > MAX_REPAIR:
+            sentence = (
+                f"{len(exposed):,} of {int(self.possible.sum()):,} places are exposed: too many to "
+                f"compare repairs here; add a rule, or let repair link them."
             )
+            return {**nothing, "methods": [], "error": sentence}
         methods = [self._repair(method) for method in METHODS]
-        if state is None and len(self.exposed):
-            state = int(self.exposed[0])
+        if state is None and len(exposed):
+            state = int(exposed[0])
         if state is None or not self.possible[state]:
             return {**nothing, "methods": methods}
         picked: dict[int, list[str]] = {}
@@ -117,148 +155,131 @@ class Situation:
                 if state in (a, b):
                     picked.setdefault(b if a == state else a, []).append(repair["method"])
         return {
-            **nothing,
             "state": state,
             "methods": methods,
-            "candidates": self._candidates(state, picked),
+            "candidates": list(self._candidates(state, picked)),
             "n_candidates": int(self.possible.sum()) - 1,
         }
 
-    def _released_error(self) -> float | None:
-        """The root of the mean squared error of answers as they are released, on the lattice."""
-        if not self.hull.rank:
-            return None
-        gamma = best_gamma(self.hull.rank, self.epsilon) if self.staircase else None
-        noise = Mechanism(self.scenario.query, self.hull, self.epsilon, gamma)
-        return sqrt(noise.mean_squared_error)
+    def _protection(self, step: Protected, degree: IntArray | None = None) -> dict[str, Any]:
+        """Who is exposed under a step's noise, and how far its answers are off."""
+        if degree is None:
+            query = self.scenario.query
+            degree = degree_of_protection(query, step.policy, self.possible, step.body)
+        return {
+            "degree": degree.tolist(),
+            "exposed": np.flatnonzero(degree == 1).tolist(),
+            "least": int(degree[self.possible].min()),
+            **self._cost(step.noise),
+            "hull": _hull(step.hull, step.body),
+        }
+
+    def _cost(self, noise: Noise) -> dict[str, Any]:
+        mechanism = noise.mechanism(self.epsilon)
+        return {
+            "rank": noise.body.rank,
+            "area": exact_number(noise.body.volume),
+            "mean_error": mean_noise(mechanism),
+            "error": sqrt(mechanism.mean_squared_error),
+            "squared_error": exact_number(noise.body.mean_squared_error(self.epsilon)),
+        }
 
     def _repair(self, method: RepairMethod) -> dict[str, Any]:
-        edges = added_edges(self.scenario.query, self.policy, self.possible, method).tolist()
-        return {"method": method, "edges": edges, **self._cost(edges)}
+        plan = self.scenario.plan
+        if plan.repair != method:
+            plan = plan.replace(repair=method)
+        step = plan.at(self.possible)
+        cost = self._cost(step.noise)
+        return {"method": method, "edges": step.added.tolist(), **cost, **_outline(step.hull)}
 
-    def _candidates(self, state: int, picked: dict[int, list[str]]) -> list[dict[str, Any]]:
+    def _candidates(self, state: int, picked: dict[int, list[str]]) -> Iterator[dict[str, Any]]:
         """The nearest partners of a state, and those that a method picked."""
-        points = self.scenario.query.points
+        points, hull = self.scenario.query.points, self.before.hull
         others = np.flatnonzero(self.possible)
         others = others[others != state]
         apart = (points[others] - points[state]).astype(np.float64)
         order = np.argsort((apart**2).sum(axis=1), kind="stable")[:SHOWN_CANDIDATES]
-        return [
-            {
+        for partner in sorted({*others[order].tolist(), *picked}):
+            corners = np.concatenate([hull.lattice_vertices, points[[state]] - points[[partner]]])
+            wider = self.bare._with_body(SensitivityHull.from_lattice(corners, hull.step))
+            yield {
                 "state": partner,
                 "picked_by": picked.get(partner, []),
-                **self._cost([sorted((state, partner))]),
+                **self._cost(wider),
+                **_outline(wider.hull),
             }
-            for partner in sorted({*others[order].tolist(), *picked})
-        ]
 
-    def _cost(self, edges: list[list[int]]) -> dict[str, Any]:
-        """The hull that some more edges would give."""
-        hull = sensitivity_hull(self.scenario.query, self.policy.with_edges(edges))
-        return {
-            "area": exact_number(hull.volume),
-            "error": exact_number(hull.mean_squared_error(self.epsilon)),
-            "outline": outline(hull).tolist(),
-        }
+    def _own_edges(self) -> list[list[int]]:
+        """The edges of the policy's own file between possible states."""
+        number = {label: state for state, label in enumerate(self.scenario.labels)}
+        pairs = ((number[a], number[b]) for a, b in self.scenario.edges)
+        return [[a, b] for a, b in pairs if self.possible[a] and self.possible[b]]
 
 
-def _belief(scenario: Scenario, moment: Moment) -> Belief:
-    """What is known: nothing, a set of states, or a start and a number of steps."""
-    n_states = len(scenario.states)
-    if moment.states is not None:
-        probabilities = np.zeros(n_states)
-        probabilities[moment.states] = 1 / len(moment.states)
-        belief = Belief.from_probabilities(probabilities)
-    elif moment.start is not None:
-        belief = Belief.certain(moment.start, n_states)
-    else:
-        belief = Belief.uniform(n_states)
-    model = scenario.model
-    belief = model.known(belief)
-    for time in range(1, moment.steps + 1):
-        belief = model.predict(belief, time)
-    return model.place_belief(belief)
+def timeline(scenario: Scenario, horizon: int) -> dict[str, Any]:
+    """What `dphmm check` says of each step, who is exposed as numbers."""
+    counted = ("exposed_before", "exposed", "added")
+    steps = []
+    for step in check_steps(scenario, horizon):
+        facts = step.plain()
+        steps.append(facts | {name: len(facts[name]) for name in counted})
+    return {"steps": steps}
 
 
-def make_policy(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
-    """A base policy with the edges and cliques that were drawn, less those taken away."""
-    policy = _base(scenario, drawn)
-    if drawn.cliques:
-        policy = policy | PolicyGraph(len(scenario.states), cliques=drawn.cliques)
-    if drawn.links:
-        policy = policy.with_edges(drawn.links)
-    if drawn.unlinks:
-        if _count_pairs(policy) > COUNTED_EDGES:
-            raise ArgumentError(
-                f"unlinks must be taken from a policy of at most {COUNTED_EDGES} edges"
-            )
-        policy = policy.without_edges(drawn.unlinks)
-    return policy
-
-
-def _base(scenario: Scenario, drawn: DrawnPolicy) -> PolicyGraph:
-    n_states, query = len(scenario.states), scenario.query
-    if drawn.base == "complete":
-        return PolicyGraph.complete(n_states)
-    if drawn.base == "categories":
-        return PolicyGraph.by_category(drawn.categories or categories_of(scenario))
-    if drawn.base == "distance":
-        # Beyond this the graph is complete, and a million pairs need not be listed to say so.
-        farthest = sum(int(side) ** 2 for side in np.ptp(query.points, axis=0)) * query.step**2
-        if drawn.radius**2 >= farthest:
-            return PolicyGraph.complete(n_states)
-        return PolicyGraph.within_distance(query, drawn.radius)
-    if drawn.base == "one_step":
-        return PolicyGraph.one_step(scenario.model.on_places.at(1))
-    return PolicyGraph(n_states)
-
-
-def pairs_of(policy: PolicyGraph) -> list[list[int]]:
-    """Every edge of a policy that is small enough to be saved as edges."""
-    if _count_pairs(policy) > COUNTED_EDGES:
-        raise ArgumentError(f"policy must have at most {COUNTED_EDGES} edges to be saved")
-    pairs: list[list[int]] = policy.edges.tolist()
-    return pairs
-
-
-def _count_pairs(policy: PolicyGraph) -> int:
-    """At most so many edges; a pair in two cliques counts twice."""
-    sizes = np.diff(policy.offsets)
-    return len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
+def _lasting_price(scenario: Scenario) -> str | None:
+    """The price at which every answer of the schedule fits into every window of the limit."""
+    limit, schedule = scenario.settings.limit, scenario.settings.schedule
+    if limit is None or not limit.windows:
+        return None
+    windows = limit.in_steps(scenario.settings.clock.law).windows
+    fits = (
+        window.amount / (window.width if schedule is None else schedule.most_in(window.width))
+        for window in windows
+    )
+    return as_text(min(fits))
 
 
 def _edges(policy: PolicyGraph) -> dict[str, Any]:
-    """How many edges there are, and the edges themselves if they are few."""
-    bound = _count_pairs(policy)
+    """How many edges there are, and as many of them as can be drawn."""
+    sizes = np.diff(policy.offsets)
+    bound = len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
     disjoint = not len(policy.links) and len(np.unique(policy.members)) == len(policy.members)
     plain = not len(policy.members)
     if plain or disjoint or bound > COUNTED_EDGES:
         count, known = bound, plain or disjoint
     else:
         count, known = len(policy.edges), True
-    shown = count <= DRAWN_EDGES
-    return {
-        "count": count,
-        "exact": known,
-        "drawn": policy.edges.ravel().tolist() if shown else None,
-    }
+    drawn = policy.edges if count <= DRAWN_EDGES else _thinned(policy, bound)
+    return {"count": count, "exact": known, "drawn": drawn.ravel().tolist(), "n_drawn": len(drawn)}
 
 
-def _hull(hull: SensitivityHull, epsilon: Fraction) -> dict[str, Any]:
-    """The hull and the l1 ball around it, with their sizes and errors."""
-    ball = hull.l1_ball() if hull.rank else hull
+def _thinned(policy: PolicyGraph, bound: int) -> IntArray:
+    """Some of many edges: each link and each pair of a clique with about the same chance."""
+    rng = np.random.default_rng(0)
+    share = DRAWN_EDGES / bound
+    links = policy.links[rng.random(len(policy.links)) < share]
+    pairs = [
+        rng.choice(clique, (max(1, round(share * len(clique) * (len(clique) - 1) / 2)), 2))
+        for clique in policy.cliques
+    ]
+    found = np.sort(np.concatenate([links, *pairs]), axis=1)
+    return np.unique(found[found[:, 0] < found[:, 1]], axis=0)
+
+
+def _hull(hull: SensitivityHull, body: SensitivityHull) -> dict[str, Any]:
+    """The policy's hull, and the body that the noise uses if that is another."""
     return {
         "rank": hull.rank,
         "dimension": hull.dimension,
         "corners": len(hull.body.corners),
-        "outline": outline(hull).tolist(),
-        "ball": outline(ball).tolist(),
-        "area": exact_number(hull.volume),
-        "ball_area": exact_number(ball.volume),
-        "error": exact_number(hull.mean_squared_error(epsilon)),
-        "ball_error": exact_number(ball.mean_squared_error(epsilon)),
+        **_outline(hull),
+        "body": outline(body).tolist(),
         "sensitivity": exact_number(hull.l1_sensitivity if hull.rank else Fraction(0)),
     }
+
+
+def _outline(hull: SensitivityHull) -> dict[str, Any]:
+    return {"outline": outline(hull).tolist()}
 
 
 def exact_number(number: Fraction | float) -> dict[str, Any]:

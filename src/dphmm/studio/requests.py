@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import (
@@ -17,7 +16,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    PlainValidator,
     ValidationError,
     ValidationInfo,
 )
@@ -29,24 +27,8 @@ __all__ = ["read_body", "read_request"]
 
 MAX_STATES = 10_000
 MAX_EDGES = 100_000
-MAX_CLIQUES = 5_000
 MAX_TEXT = 200
-
-# No exponent: "1e999999999" is nine digits to write and a gigabyte to compute with.
-_NUMBER = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,9})?|[0-9]{1,9}/0{0,8}[1-9][0-9]{0,8}")
-
-
-def _number(low: Fraction, high: Fraction) -> PlainValidator:
-    """An exact number within bounds, written as a text such as "0.5" or "1/3"."""
-
-    def read(value: object) -> Fraction:
-        text = str(value) if type(value) in (int, str) else ""
-        number = Fraction(text) if _NUMBER.fullmatch(text) else None
-        if number is None or not low <= number <= high:
-            raise ValueError(f'must be a number in {low}..{high} in a text, such as "0.5"')
-        return number
-
-    return PlainValidator(read)
+MAX_STEPS = 500
 
 
 def _check_state(state: int, info: ValidationInfo) -> int:
@@ -67,30 +49,21 @@ def _sort_pairs(pairs: list[list[int]]) -> list[list[int]]:
     return [list(pair) for pair in sorted({(min(pair), max(pair)) for pair in pairs})]
 
 
-def _check_members(cliques: list[list[int]]) -> list[list[int]]:
-    if sum(map(len, cliques)) > MAX_EDGES:
-        raise ValueError(f"must have at most {MAX_EDGES} members")
-    return cliques
-
-
-def _check_labels(labels: list[str], info: ValidationInfo) -> list[str]:
-    if len(labels) != info.context:
-        raise ValueError(f"must have {info.context} labels")
-    return labels
-
-
 State: TypeAlias = Annotated[int, AfterValidator(_check_state)]
-States: TypeAlias = Annotated[
-    list[State], Field(max_length=MAX_STATES), AfterValidator(_check_different)
-]
 Pair: TypeAlias = Annotated[
     list[State], Field(min_length=2, max_length=2), AfterValidator(_check_different)
 ]
 Pairs: TypeAlias = Annotated[list[Pair], Field(max_length=MAX_EDGES), AfterValidator(_sort_pairs)]
-Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
-Epsilon: TypeAlias = Annotated[Fraction, _number(Fraction(1, 1000), Fraction(1000))]
-Limit: TypeAlias = Annotated[Fraction, _number(Fraction(1, 1000), Fraction(10**6))]
-Radius: TypeAlias = Annotated[Fraction, _number(Fraction(0), Fraction(10**9))]
+Text: TypeAlias = Annotated[str, Field(max_length=MAX_TEXT)]
+Texts: TypeAlias = Annotated[list[Text], Field(max_length=MAX_STEPS)]
+Shares: TypeAlias = Annotated[dict[Text, float], Field(max_length=MAX_STATES)]
+Key: TypeAlias = Literal[
+    "epsilon", "limit", "start", "mechanism", "shape", "gamma", "repair", "full_rank", "delta",
+    "estimate", "policy.complete", "policy.category", "policy.distance", "policy.one_step",
+    "policy.edges", "when", "when.every", "when.phase", "when.hours", "when.error", "when.apart",
+    "when.gaps",
+]  # fmt: skip
+"""What of a scenario's file the page may change; it names no other files."""
 
 
 class Fields(BaseModel):
@@ -100,15 +73,14 @@ class Fields(BaseModel):
 
 
 class Open(Fields):
-    """Which of the examples to open, and how large."""
+    """Which scenario to open: the one the studio was started with, or an example of some size."""
 
     name: Literal["paper", "city", "grid", "clinic", "own"]
     size: int = Field(default=24, ge=12, le=40)
     rows: int = Field(default=20, ge=1, le=1000)
     columns: int = Field(default=20, ge=1, le=1000)
-
-
-Noise: TypeAlias = Literal["knorm", "staircase", "laplace"]
+    fingerprint: Text | None = None
+    """Of the scenario that a link was made on."""
 
 
 class World(Fields):
@@ -117,34 +89,18 @@ class World(Fields):
     world: Text
 
 
-class DrawnPolicy(Fields):
-    """A base policy with the edges and cliques that were drawn, less those taken away."""
+class Draft(Fields):
+    """What was changed in an opened scenario: keys of its file, and its own edges."""
 
-    base: Literal["none", "complete", "categories", "distance", "one_step"] = "none"
-    radius: Radius = Fraction(0)
-    categories: Annotated[list[Text], AfterValidator(_check_labels)] | None = None
-    links: Pairs = []
-    unlinks: Pairs = []
-    cliques: Annotated[
-        list[States], Field(max_length=MAX_CLIQUES), AfterValidator(_check_members)
-    ] = []
+    changes: dict[Key, bool | int | Text | Texts | Shares | None] = {}
+    edges: Pairs | None = None
+    """All edges of the policy's file, if any was drawn or taken away."""
 
 
-class Moment(Fields):
-    """What is known: nothing, a set of states, or a start; and how many steps ago."""
+class Effects(Draft):
+    """A draft at a step without releases, or the last before it from which on nothing changes."""
 
-    states: Annotated[States, Field(min_length=1)] | None = None
-    start: State | None = None
-    steps: int = Field(default=0, ge=0, le=500)
-
-
-class Effects(Fields):
-    """A policy at a moment."""
-
-    policy: DrawnPolicy = DrawnPolicy()
-    moment: Moment = Moment()
-    epsilon: Epsilon = Fraction(1)
-    mechanism: Noise = "knorm"
+    step: int = Field(default=1, ge=1, le=MAX_STEPS)
 
 
 class Repairs(Effects):
@@ -153,44 +109,30 @@ class Repairs(Effects):
     state: State | None = None
 
 
-class Linked(Fields):
+class Linked(Draft):
     """Two states that a policy may link."""
 
-    policy: DrawnPolicy = DrawnPolicy()
     states: Pair
 
 
-class Timeline(Fields):
-    """How far to look ahead from a moment."""
+class Timeline(Draft):
+    """How far to look ahead."""
 
-    policy: DrawnPolicy = DrawnPolicy()
-    moment: Moment = Moment()
-    horizon: int = Field(default=12, ge=1, le=60)
-
-
-class Run(Fields):
-    """One way to release."""
-
-    policy: DrawnPolicy = DrawnPolicy()
-    epsilon: Epsilon = Fraction(1)
-    limit: Limit | None = None
-    mechanism: Noise = "knorm"
-    repair: Literal["nearest", "min_area", "min_error", "none"] = "min_error"
+    horizon: int = Field(default=10, ge=1, le=60)
 
 
 class Walk(Fields):
     """A simulated person, and the one or two ways in which their walk is released."""
 
     seed: int = Field(default=1, ge=0, lt=2**32)
-    length: int = Field(default=24, ge=1, le=200)
-    start: State = 0
-    runs: Annotated[list[Run], Field(max_length=2)] = []
+    length: int = Field(default=48, ge=1, le=600)
+    runs: Annotated[list[Draft], Field(min_length=1, max_length=2)] = [Draft()]
 
 
-class Save(Run):
-    """What is drawn, as a scenario to take away."""
+class Save(Draft):
+    """A draft to write down, in the file it was opened from or in a new one beside it."""
 
-    moment: Moment = Moment()
+    name: Annotated[str, Field(pattern=r"^[\w][\w .\-]{0,80}\.toml$")] | None = None
 
 
 Asked = TypeVar("Asked", bound=Fields)

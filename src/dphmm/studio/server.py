@@ -1,7 +1,7 @@
 """The studio's server: the page, and routes that compute on scenarios and simulations.
 
 Every computing route takes a JSON object and answers with one; bad input is a 4xx with one
-sentence. Nothing is stored but a few recently opened scenarios, in memory.
+sentence. Nothing is written but the scenario's own files, when somebody saves.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
+from pathlib import Path
 from threading import BoundedSemaphore, Lock, Thread
 from typing import Any, TypeAlias
 
@@ -25,14 +26,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dphmm.errors import ArgumentError, DphmmError
-from dphmm.scenario import Scenario
-from dphmm.studio import requests
-from dphmm.studio.effects import Situation, make_policy
-from dphmm.studio.examples import Shown, draw, open_example, paper
-from dphmm.studio.files import make_scenario, opening_view, to_zip
+from dphmm.studio import requests, saving
+from dphmm.studio.effects import Situation, timeline
+from dphmm.studio.examples import open_example
 from dphmm.studio.guard import Guard, refuse
+from dphmm.studio.opened import Opened
 from dphmm.studio.requests import read_body, read_request
-from dphmm.studio.simulate import timeline, walk
+from dphmm.studio.simulate import expect_errors, walk
 
 __all__ = ["create_app", "run_in_background", "serve"]
 
@@ -41,60 +41,86 @@ REMEMBERED = 8
 
 
 Work: TypeAlias = Callable[[dict[str, Any]], Any]
-Answer: TypeAlias = Callable[[Shown, Any], Any]
+Answer: TypeAlias = Callable[[Opened, Any], Any]
 
 
 class _ForgottenError(Exception):
     """A scenario that the server does not have (any more)."""
 
 
-class Opened:
-    """The scenarios that were opened lately, by a name that only the request decides."""
+class Shelf:
+    """The scenarios that were opened lately; the one the studio was started with stays."""
 
-    def __init__(self, own: Scenario | None = None) -> None:
-        self._own = None if own is None else (draw(own), opening_view(own))
-        self._shown: LRUCache[str, Shown] = LRUCache(REMEMBERED)
+    def __init__(self, own: Opened | None = None) -> None:
+        self._own = own
+        self._opened: LRUCache[str, Opened] = LRUCache(REMEMBERED)
+        self._examples: LRUCache[str, Opened] = LRUCache(REMEMBERED)
         self._lock = Lock()
 
     def open(self, content: dict[str, Any]) -> dict[str, Any]:
         """Open what a request names, and tell the page what it needs to draw it."""
         request = read_request(requests.Open, content)
-        own = self._own if request.name == "own" else None
-        name = "-".join(str(value) for value in request.model_dump().values())
-        with self._lock:
-            shown = self._shown.get(name) or (open_example(request) if own is None else own[0])
-            self._shown[name] = shown
-        return {"world": name, **({"view": own[1]} if own else {}), **shown.describe()}
+        opened = self._own if request.name == "own" else None
+        if opened is None:
+            size = request.model_dump_json(exclude={"fingerprint"})
+            with self._lock:
+                opened = self._examples.get(size) or open_example(request)
+                self._examples[size] = opened
+        if request.fingerprint not in (None, opened.fingerprint):
+            raise ArgumentError(
+                f"link must be one to this scenario, got one to another; nothing of it was applied "
+                f"to {opened.scenario.name}"
+            )
+        return self._keep(opened)
 
-    def find(self, content: dict[str, Any]) -> Shown:
+    def save(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Save a draft, and open what was saved in its place."""
+        opened = self.find(content)
+        saved = saving.save(
+            opened, read_request(requests.Save, content, len(opened.scenario.states))
+        )
+        with self._lock:
+            self._own = saved
+        return self._keep(saved)
+
+    def find(self, content: dict[str, Any]) -> Opened:
         """The scenario that a request is about."""
+        world = read_request(requests.World, content).world
         with self._lock:
-            shown = self._shown.get(read_request(requests.World, content).world)
-        if shown is None:
+            opened = self._opened.get(world)
+        if opened is None and self._own is not None and self._own.fingerprint == world:
+            opened = self._own
+        if opened is None:
             raise _ForgottenError
-        return shown
+        return opened
+
+    def _keep(self, opened: Opened) -> dict[str, Any]:
+        with self._lock:
+            self._opened[opened.fingerprint] = opened
+        return {"world": opened.fingerprint, **opened.describe()}
 
 
-def create_app(*, port: int, token: str | None = None, scenario: Scenario | None = None) -> Guard:
+def create_app(*, port: int, token: str | None = None, own: Opened | None = None) -> Guard:
     """The studio as an ASGI app that answers on one port of loopback only.
 
-    With a scenario the page opens on it; without, on the paper's running example.
+    With a scenario of one's own the page opens on it; without, on the paper's running example.
     """
     secret = secrets.token_urlsafe(24) if token is None else token
     static = resources.files("dphmm.studio") / "static"
     page = (
         Environment(autoescape=True, undefined=StrictUndefined)
         .from_string((static / "index.html").read_text(encoding="utf-8"))
-        .render(token=secret, own="" if scenario is None else scenario.name)
+        .render(token=secret, own="" if own is None else own.scenario.name)
     )
-    opened = Opened(scenario)
-    # Two computations at a time: more would only make all of them slow.
-    busy = BoundedSemaphore(2)
+    shelf = Shelf(own)
+    # Two long computations at a time: more would only make all of them slow. What a slider asks
+    # for never waits for them.
+    long, quick = BoundedSemaphore(2), BoundedSemaphore(2)
 
-    def compute(work: Work, body: bytes) -> Response:
+    def compute(work: Work, slow: bool, body: bytes) -> Response:
         try:
             content = read_body(body)
-            with busy:
+            with long if slow else quick:
                 answer = work(content)
         except _ForgottenError:
             return refuse(404, "world must be one that was opened; open it again")
@@ -107,14 +133,15 @@ def create_app(*, port: int, token: str | None = None, scenario: Scenario | None
 
     def route(path: str, work: Work) -> Route:
         async def endpoint(request: Request) -> Response:
-            return await run_in_threadpool(compute, work, await request.body())
+            slow = path.removeprefix("/api/") in SLOW
+            return await run_in_threadpool(compute, work, slow, await request.body())
 
         return Route(path, endpoint, methods=["POST"])
 
     def about(kind: type[requests.Fields], answer: Answer) -> Work:
         def work(content: dict[str, Any]) -> Any:
-            shown = opened.find(content)
-            return answer(shown, read_request(kind, content, len(shown.scenario.states)))
+            opened = shelf.find(content)
+            return answer(opened, read_request(kind, content, len(opened.scenario.states)))
 
         return work
 
@@ -124,7 +151,8 @@ def create_app(*, port: int, token: str | None = None, scenario: Scenario | None
     app = Starlette(
         routes=[
             Route("/", index, methods=["GET"]),
-            route("/api/open", opened.open),
+            route("/api/open", shelf.open),
+            route("/api/save", shelf.save),
             *(route(f"/api/{name}", about(*parts)) for name, parts in ANSWERS.items()),
             Mount("/static", StaticFiles(directory=str(static))),
         ]
@@ -132,21 +160,33 @@ def create_app(*, port: int, token: str | None = None, scenario: Scenario | None
     return Guard(app, port=port, token=secret)
 
 
-def _linked(shown: Shown, request: requests.Linked) -> dict[str, Any]:
-    return {"linked": make_policy(shown.scenario, request.policy).has_edge(*request.states)}
+def _linked(opened: Opened, request: requests.Linked) -> dict[str, Any]:
+    scenario = opened.scenario_of(request)
+    own = sorted(request.states) in (opened.edges if request.edges is None else request.edges)
+    return {"linked": scenario.policy.has_edge(*request.states), "own": own}
 
+
+def _situation(opened: Opened, request: requests.Effects) -> Situation:
+    return Situation.of(opened.scenario_of(request), request.step)
+
+
+SLOW = ("released", "repairs", "timeline", "expected", "walk", "scenario")
+"""Routes that may take seconds."""
 
 ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
-    "effects": (requests.Effects, lambda shown, r: Situation.of(shown.scenario, r).effects()),
-    "repairs": (
-        requests.Repairs,
-        lambda shown, r: Situation.of(shown.scenario, r).repairs(r.state),
-    ),
+    "effects": (requests.Effects, lambda opened, r: _situation(opened, r).effects()),
+    "released": (requests.Effects, lambda opened, r: _situation(opened, r).released()),
+    "repairs": (requests.Repairs, lambda opened, r: _situation(opened, r).repairs(r.state)),
     "linked": (requests.Linked, _linked),
-    "timeline": (requests.Timeline, lambda shown, r: timeline(shown.scenario, r)),
+    "timeline": (
+        requests.Timeline,
+        lambda opened, r: timeline(opened.scenario_of(r), r.horizon),
+    ),
+    "expected": (requests.Draft, expect_errors),
     "walk": (requests.Walk, walk),
-    "scenario": (requests.Save, lambda shown, r: to_zip(make_scenario(shown.scenario, r))),
-    "toml": (requests.Save, lambda shown, r: make_scenario(shown.scenario, r).settings.to_toml()),
+    "difference": (requests.Draft, saving.difference),
+    "scenario": (requests.Draft, saving.to_zip),
+    "toml": (requests.Draft, lambda opened, r: opened.text_of(r)),
 }
 """What each route reads, and what it answers: an object, or the content of a file."""
 
@@ -156,23 +196,26 @@ def serve(
     port: int,
     ready: Callable[[str], None],
     host: str = "127.0.0.1",
-    scenario: Scenario | None = None,
+    path: str | Path | None = None,
 ) -> None:
     """Serve the studio on loopback until interrupted; port 0 takes a free one.
 
     `ready` is called with the address once the port is taken.
     """
+    own = None if path is None else saving.open_file(path)
     with _listen(host, port) as listener:
+        server = _server(listener, own)
         Thread(target=_warm_up, daemon=True).start()
         ready(_address(listener))
-        _server(listener, scenario).run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
 @contextmanager
-def run_in_background(scenario: Scenario | None = None) -> Iterator[str]:
+def run_in_background(path: str | Path | None = None) -> Iterator[str]:
     """The address of a studio that runs in the background, on a free port, for a while."""
+    own = None if path is None else saving.open_file(path)
     with _listen("127.0.0.1", 0) as listener:
-        server = _server(listener, scenario)
+        server = _server(listener, own)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
@@ -201,8 +244,8 @@ def _address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _server(listener: socket.socket, scenario: Scenario | None) -> uvicorn.Server:
-    app = create_app(port=listener.getsockname()[1], scenario=scenario)
+def _server(listener: socket.socket, own: Opened | None) -> uvicorn.Server:
+    app = create_app(port=listener.getsockname()[1], own=own)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     )
@@ -210,5 +253,6 @@ def _server(listener: socket.socket, scenario: Scenario | None) -> uvicorn.Serve
 
 def _warm_up() -> None:
     """Compile, or load, the kernels before the page asks for them."""
-    runs = [{"policy": {"base": "categories"}}]
-    walk(paper(), read_request(requests.Walk, {"length": 2, "runs": runs}, n_states=6))
+    example = open_example(requests.Open(name="paper"))
+    walk(example, requests.Walk(length=2))
+    Situation.of(example.scenario, 1).effects()

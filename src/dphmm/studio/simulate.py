@@ -1,150 +1,167 @@
-"""Simulations: the possible set growing over time, and a made-up person who is released.
+"""Simulations: made-up people who are released as the scenario says.
 
-Nobody's data is here. The person is drawn from the model with a seed, and the noise from a
-seeded generator, so that the same request gives the same picture; such releases are marked
-as not private, and the page says so.
+Nobody's data is here. People are drawn from the model with a seed, and the noise from a seeded
+generator, so that the same request gives the same picture; such releases are marked as not
+private, and the page says so.
 """
 
 from __future__ import annotations
 
-from math import hypot, sqrt
+from math import hypot
 from typing import Any
 
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.chain.estimates import estimate_of
+from dphmm.chain.lagging import FixedLag
 from dphmm.errors import BudgetError
 from dphmm.geometry.exact import as_text
 from dphmm.noise.randomness import SeededRandomness
-from dphmm.policy.protection import degree_of_protection, exposed
-from dphmm.release.said import Release
 from dphmm.release.stream import Stream
 from dphmm.scenario import Scenario
-from dphmm.scenario.checking import possible_steps
-from dphmm.studio.effects import exact_number, make_policy
-from dphmm.studio.examples import Drawing, Shown
-from dphmm.studio.files import start_of
-from dphmm.studio.requests import Run, Timeline, Walk
+from dphmm.studio.drawing import Drawing
+from dphmm.studio.effects import exact_number
+from dphmm.studio.opened import Opened
+from dphmm.studio.requests import Draft, Walk
 
-__all__ = ["timeline", "walk"]
+__all__ = ["expect_errors", "walk"]
 
 SHOWN_STATES = 600
 """A posterior is sent as its likeliest states; what is left out is too faint to see."""
 
+LAG = 6
+"""Steps that a lagged estimate waits for."""
 
-def timeline(scenario: Scenario, request: Timeline) -> dict[str, Any]:
-    """For each step from a start: how many states are possible, and how many exposed."""
-    bare = Run(policy=request.policy, repair="none")
-    drawn = _with(scenario, bare, start_of(scenario, request.moment))
-    steps = []
-    for time, possible, _ in possible_steps(drawn, request.horizon, first=0):
-        step = drawn.plan.at(possible)
-        alone = exposed(drawn.query, step.policy, possible, step.body)
-        steps.append({"time": time, "possible": int(possible.sum()), "exposed": len(alone)})
-    # A step that lasts stands for all that follow.
-    steps += [{**steps[-1], "time": time} for time in range(len(steps), request.horizon + 1)]
-    return {"steps": steps}
+PEOPLE, STEPS = 6, 96
+"""How many people the expected errors are tried on, and for how long."""
 
 
-def walk(shown: Shown, request: Walk) -> dict[str, Any]:
+def walk(opened: Opened, request: Walk) -> dict[str, Any]:
     """A simulated person's walk, released in each of the ways asked for."""
-    scenario, drawing = shown
-    rng = np.random.default_rng([request.seed, 0])
-    path = scenario.model.sample(request.length, rng=rng, start=request.start)
-    start = scenario.labels[request.start]
+    runs = [opened.scenario_of(draft) for draft in request.runs]
+    path = _path(runs[0], request.seed, request.length)
     return {
         "simulated": True,
         "path": path.tolist(),
-        "places": scenario.query.values[path].tolist(),
-        "runs": [
-            _release(_with(scenario, run, start), drawing, path, request.seed)
-            for run in request.runs
-        ],
+        "places": opened.scenario.query.values[path].tolist(),
+        "times": [_time(runs[0], step) for step in range(1, len(path) + 1)],
+        "runs": [_release(run, opened.drawing, path, request.seed) for run in runs],
     }
 
 
-def _with(scenario: Scenario, run: Run, start: str | dict[str, float]) -> Scenario:
-    """The scenario with a request's policy, price, noise and start."""
-    return Scenario(
-        scenario.states,
-        scenario.model,
-        make_policy(scenario, run.policy),
-        epsilon=run.epsilon,
-        limit=run.limit,
-        start=start,
-        columns=scenario.columns,
-        step=scenario.settings.step,
-        mechanism=run.mechanism,
-        repair=None if run.repair == "none" else run.repair,
-        estimate=scenario.settings.estimate,
-    )
+def expect_errors(opened: Opened, draft: Draft) -> dict[str, Any]:
+    """The mean distances of answers and estimates, over a few simulated people."""
+    scenario = opened.scenario_of(draft)
+    found = []
+    for seed in range(PEOPLE):
+        path = _path(scenario, seed, STEPS)
+        found.append(_release(scenario, opened.drawing, path, seed, brief=True)["mean_error"])
+    errors = {}
+    for kind in found[0]:
+        known = [one[kind] for one in found if one[kind] is not None]
+        errors[kind] = float(np.mean(known)) if known else None
+    return {"people": PEOPLE, "steps": STEPS, "mean_error": errors}
 
 
-def _release(scenario: Scenario, drawing: Drawing, path: IntArray, seed: int) -> dict[str, Any]:
+def _path(scenario: Scenario, seed: int, length: int) -> IntArray:
+    rng = np.random.default_rng([seed, 0])
+    origin = scenario.settings.clock.first_slot or 0
+    path: IntArray = scenario.model.sample(length, rng=rng, start=scenario.start, time=origin)
+    return path
+
+
+def _time(scenario: Scenario, step: int) -> str | int | None:
+    """When a step is, if the clock says so."""
+    clock = scenario.settings.clock
+    return None if clock.first_slot is None else clock.time_of(clock.first_slot + step)
+
+
+def _release(
+    scenario: Scenario, drawing: Drawing, path: IntArray, seed: int, brief: bool = False
+) -> dict[str, Any]:
     # The same noise generator for every run, so that a comparison differs by its rules only.
     randomness = SeededRandomness(np.random.default_rng([seed, 1]))
-    stream = scenario.stream("somebody", randomness=randomness)
-    steps: list[dict[str, Any]] = []
-    refused = None
-    for state in path.tolist():
-        try:
-            release = stream.release(state)
-        except BudgetError as error:
-            refused = str(error)
-            break
-        steps.append(_step(stream, release, state))
+    origin = scenario.settings.clock.first_slot or 0
+    stream = scenario.stream("somebody", time=origin, randomness=randomness)
+    steps = [_step(stream, state, brief) for state in path.tolist()]
     query, limit = scenario.query, scenario.settings.limit
-    smoothed = stream.smoothed() if steps else np.zeros((0, query.dimension))
-    truth = query.values[path[: len(steps)]]
-    answers = np.array([step["answer"] for step in steps]).reshape(-1, query.dimension)
-    estimates = np.array([step["estimate"] for step in steps]).reshape(answers.shape)
+    smoothed, truth = stream.smoothed(), query.values[path]
+    lagged = _lagged(stream)
+    answered = [i for i, step in enumerate(steps) if step["answer"] is not None]
+    answers = np.array([steps[i]["answer"] for i in answered]).reshape(-1, query.dimension)
+    estimates = np.array([step["estimate"] for step in steps])
     return {
         "epsilon": as_text(scenario.settings.epsilon),
-        "limit": None if limit is None or limit.total is None else exact_number(limit.total),
+        "limit": None
+        if limit is None
+        else {"words": limit.words, "total": limit.total and exact_number(limit.total)},
         "spent": exact_number(stream.ledger.spent),
-        "refused": refused,
+        "answers": len(answered),
+        "refused": sum(step["refused"] for step in steps),
         "steps": steps,
+        "lagged": lagged.round(6).tolist(),
         "smoothed": smoothed.round(6).tolist(),
-        "degrees": drawing.degrees(answers),
-        "smoothed_degrees": drawing.degrees(smoothed),
+        "degrees": None if brief else drawing.degrees(answers),
         "mean_error": {
-            "answer": _root_mean_square(answers, truth),
-            "estimate": _root_mean_square(estimates, truth),
-            "smoothed": _root_mean_square(smoothed, truth),
+            "answer": _mean_distance(answers, truth[answered]),
+            "estimate": _mean_distance(estimates, truth),
+            "lagged": _mean_distance(lagged, truth),
+            "smoothed": _mean_distance(smoothed, truth),
         },
     }
 
 
-def _step(stream: Stream, release: Release, state: int) -> dict[str, Any]:
-    truth = stream.query.values[state]
-    model = stream.model
-    possible = model.place_mask(stream.prior.possible)
-    chances = model.place_belief(stream.posterior).probabilities
-    degree = degree_of_protection(stream.query, stream.policy, possible, stream.hull)
+def _step(stream: Stream, state: int, brief: bool) -> dict[str, Any]:
+    """One step of a stream: an answer, a silence of the schedule, or a refusal of the ledger."""
+    answer, refused, private = None, False, False
+    try:
+        release = stream.release(state)
+    except BudgetError:
+        refused = True
+        stream.skip()
+    else:
+        answer = None if release.silent else release.answer
+        private = release.private
+    model, values = stream.model, stream.query.values
+    belief = model.place_belief(stream.posterior)
+    estimate = estimate_of(belief, values, stream.estimate)
+    facts = {
+        "time": stream.time,
+        "answer": None if answer is None else answer.round(6).tolist(),
+        "estimate": estimate.round(6).tolist(),
+        "error": None if answer is None else _distance(answer, values[state]),
+        "estimate_error": _distance(estimate, values[state]),
+        "spent": float(stream.ledger.spent),
+        "refused": refused,
+        "private": private,
+    }
+    if brief:
+        return facts
+    chances = belief.probabilities
     shown = np.argsort(-chances, kind="stable")[:SHOWN_STATES]
     shown = shown[chances[shown] > 1e-5]
-    return {
-        "time": release.time,
-        "answer": release.answer.round(6).tolist(),
-        "estimate": release.estimate.round(6).tolist(),
-        "error": _distance(release.answer, truth),
-        "estimate_error": _distance(release.estimate, truth),
-        "degree": int(degree[state]),
-        "least_degree": int(degree[possible].min()),
-        "spent": float(stream.ledger.spent),
-        "posterior": {
-            "states": shown.tolist(),
-            "probabilities": [float(f"{p:.4g}") for p in chances[shown]],
-        },
-        "private": release.private,
+    facts["posterior"] = {
+        "states": shown.tolist(),
+        "probabilities": [float(f"{p:.4g}") for p in chances[shown]],
     }
+    return facts
+
+
+def _lagged(stream: Stream) -> FloatArray:
+    """The estimate of each step from what was said until a few steps later."""
+    late = FixedLag(stream.model, lag=LAG, start=stream.start, time=stream.began)
+    settled = [one for row in stream.observations() for one in late.step(row)]
+    beliefs = [one.belief for one in (*settled, *late.finish())]
+    values = stream.query.values
+    return np.array([estimate_of(one, values, stream.estimate) for one in beliefs])
 
 
 def _distance(answer: FloatArray, truth: FloatArray) -> float:
     return round(hypot(*(answer - truth).tolist()), 6)
 
 
-def _root_mean_square(answers: FloatArray, truth: FloatArray) -> float | None:
+def _mean_distance(points: FloatArray, truth: FloatArray) -> float | None:
     if not len(truth):
         return None
-    return round(sqrt(float(((answers - truth) ** 2).sum(axis=1).mean())), 6)
+    return round(float(np.linalg.norm(points - truth, axis=1).mean()), 6)

@@ -35,7 +35,7 @@ def match_columns(
     >>> match_columns("a.csv:1", ["User_ID", "lat"], ["person", "time", "latitude"], None)
     {'person': 'User_ID', 'latitude': 'lat'}
     """
-    expect(columns or {}, Mapping, "columns")
+    expect({} if columns is None else columns, Mapping, "columns")
     names = list(header)
     lowered = {name.strip().lower(): name for name in reversed(names)}
     inner = {name.rpartition(".")[2]: theirs for name, theirs in lowered.items()} | lowered

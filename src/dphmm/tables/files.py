@@ -19,9 +19,11 @@ __all__ = ["as_path", "check_new", "csv_text", "hold", "read_text", "whole_file"
 def as_path(path: str | Path) -> Path:
     """The path of a file, as somebody gave it."""
     try:
-        return Path(path)
-    except TypeError:
-        raise ArgumentError(f"path must name a file, got {type(path).__name__}") from None
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    except (TypeError, UnicodeEncodeError):
+        pass
+    raise ArgumentError(f"path must name a file, got {type(path).__name__}")
 
 
 @contextmanager

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dphmm._types import FloatArray
 from dphmm.errors import DataError
 from dphmm.tables.files import read_text
 
@@ -70,6 +72,18 @@ def feature(kind: str, places: Any, properties: Mapping[str, Any]) -> dict[str, 
     """A feature; places are rows of longitude and latitude, in rings and parts as its kind has."""
     geometry = {"type": kind, "coordinates": _listed(places)}
     return {"type": "Feature", "geometry": geometry, "properties": dict(properties)}
+
+
+def in_one_piece(line: ArrayLike) -> FloatArray:
+    """Rows of longitude and latitude that do not go around the Earth where they pass 180 degrees.
+
+    >>> in_one_piece([[179.5, -17.0], [-179.5, -17.5]]).tolist()
+    [[179.5, -17.0], [180.5, -17.5]]
+    """
+    corners = np.array(line, dtype=np.float64)
+    base = corners[0, 0]
+    corners[:, 0] = base + np.remainder(corners[:, 0] - base + 180, 360) - 180
+    return corners
 
 
 def _listed(places: Any) -> Any:

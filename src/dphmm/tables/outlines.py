@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, Mask
 from dphmm.errors import DataError
-from dphmm.tables.geojson import feature
+from dphmm.tables.geojson import feature, in_one_piece
 
 __all__ = ["Outline", "closed_ring", "outline_of", "point_of"]
 
@@ -70,9 +70,7 @@ class Outline:
 
 def closed_ring(ring: ArrayLike, *, hole: bool = False) -> FloatArray:
     """A ring in one piece across the antimeridian; counterclockwise, and a hole's clockwise."""
-    corners = np.array(ring, dtype=np.float64)
-    base = corners[0, 0]
-    corners[:, 0] = base + np.remainder(corners[:, 0] - base + 180, 360) - 180
+    corners = in_one_piece(ring)
     return corners[::-1] if (_area(corners) < 0) != hole else corners
 
 

@@ -81,7 +81,7 @@ class States:
         """
         try:
             places = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             places = np.empty(0)
         places = places[:, None] if places.ndim == 1 else places
         if places.ndim != 2 or 0 in places.shape or places.shape[1] > len(_AXES):
@@ -233,6 +233,8 @@ class States:
     def in_degrees(self, columns: Sequence[str], values: ArrayLike) -> FloatArray:
         """Rows of `values` as people read them: metres on the plane become degrees.
 
+        A row without numbers, as of a step at which nothing was said, stays one.
+
         Args:
             columns: What the rows are about; only places on Earth are changed.
             values: The rows.
@@ -240,7 +242,9 @@ class States:
         rows = _as_rows(values, "values")
         if self.plane is None or tuple(columns) != _ON_EARTH:
             return rows
-        return np.stack(self.plane.to_degrees(rows[:, 0], rows[:, 1]), axis=-1).round(7)
+        degrees, said = np.full_like(rows, np.nan), ~np.isnan(rows).any(axis=1)
+        degrees[said] = np.stack(self.plane.to_degrees(*rows[said].T), axis=-1).round(7)
+        return degrees
 
     def in_metres(self, columns: Sequence[str], places: ArrayLike) -> FloatArray:
         """Rows as people read them as rows of `values`, the reverse of `in_degrees`.
@@ -319,7 +323,9 @@ def _as_rows(values: ArrayLike, argument: str, size: int = 0) -> FloatArray:
     """Rows of so many numbers; no message shows them, since somebody may be there."""
     try:
         rows = np.asarray(values, dtype=np.float64)
-        return rows.reshape(-1, size) if size else np.atleast_2d(rows)
+        if rows.ndim <= 2:
+            return rows.reshape(-1, size) if size else np.atleast_2d(rows)
     except (TypeError, ValueError, OverflowError):
-        what = "two coordinates" if size == 2 else "numbers"
-        raise ArgumentError(f"{argument} must be rows of {what}") from None
+        pass
+    what = "two coordinates" if size == 2 else "numbers"
+    raise ArgumentError(f"{argument} must be rows of {what}")

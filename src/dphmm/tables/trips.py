@@ -15,6 +15,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from dphmm.errors import ArgumentError, DataError, check_name, require
 from dphmm.tables.clock import Clock, Slots
 from dphmm.tables.columns import match_columns
@@ -155,7 +157,7 @@ def read_records(source: Any, name: str) -> Iterator[Record]:
             yield from _parquet(Path(source), name)
             return
         source = open_lines(source)
-    if not isinstance(source, Iterable):
+    if not isinstance(source, Iterable) or isinstance(source, np.ndarray):
         raise not_trips(source)
     lines = _decoded(source, name)
     first, number = "", 0

@@ -44,9 +44,10 @@ class Placed:
     def __str__(self) -> str:
         half, most = measure(self.half_within, "m"), measure(self.all_within, "m")
         far = f"; half of them within {half} of a state, all within {most}" if self.outside else ""
+        share = self.outside / self.fixes
+        told = "under 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
         return (
-            f"{self.fixes} fixes, {self.outside} outside the map "
-            f"({self.outside / self.fixes:.1%}{far})\n"
+            f"{self.fixes} fixes, {self.outside} outside the map ({told}{far})\n"
             f"{len(self.table)} steps of {self.people} people, {self.moves} moves, "
             f"{self.gaps} lost to gaps"
         )
@@ -89,6 +90,11 @@ def place_trips(
     labels = polars.Series(town.states.labels, dtype=polars.String).gather(states)
     steps = resample(table.with_columns(labels.alias("state")), clock.step)
     moves, lost = _moves(steps, clock)
+    if gaps == "refuse" and not moves + lost and len(steps) > 1:
+        raise DataError(
+            f"tracks must have several steps of somebody, got {len(steps)} people with one each; "
+            f"say which column tells people apart, or allow gaps (gaps allow)"
+        )
     if gaps == "refuse" and lost > moves:
         raise DataError(
             f"tracks must have steps that follow each other, got {lost} of {lost + moves} after a "

@@ -2,9 +2,11 @@
 
 const d3 = globalThis.d3;
 
-// Okabe and Ito's palette, a little calmer; categories beyond eight repeat.
-const LIGHT = ["#3b7ea1", "#e0a030", "#2f9e7a", "#c877a5", "#8a8f98", "#b5541c", "#7d6bb0", "#9a9a3c"];
-const DARK = ["#6fb3d6", "#f0bd55", "#4fc79f", "#e39cc4", "#a6adb8", "#e88650", "#a897dd", "#c6c665"];
+// Any two differ by 12 or more (CIEDE2000), also for people who see no red, no green or no blue;
+// a test computes it. More categories share the last colour as "other".
+const LIGHT = ["#9ec9f3", "#f2c14e", "#64ab8d", "#af82a1", "#b9bdc4", "#d27e55", "#8374c1", "#e4e9ad"];
+const DARK = ["#5293c5", "#ba8a1d", "#2f7f63", "#85426c", "#787f89", "#b0552c", "#6554ab", "#b5bb76"];
+export const MOST_CATEGORIES = LIGHT.length;
 
 // One hue path, lightness in one direction: readable in grey as well.
 const RAMP_LIGHT = ["#eef1ee", "#c3ddd4", "#7fbdb8", "#3b8f9c", "#1f5f80", "#152f57"];
@@ -14,20 +16,12 @@ export function isDark() {
   return document.documentElement.dataset.theme === "dark";
 }
 
-// On a grid whole areas have one colour, so it is softened: edges and marks must stand out.
-export function categoryColour(number, onGrid = false) {
-  const palette = isDark() ? DARK : LIGHT;
-  const colour = palette[number % palette.length];
-  return onGrid ? d3.interpolateRgb(token("surface"), colour)(isDark() ? 0.5 : 0.52) : colour;
+export function categoryColour(number) {
+  return (isDark() ? DARK : LIGHT)[Math.min(number, MOST_CATEGORIES - 1)];
 }
 
 export function ramp() {
   return d3.interpolateRgbBasis(isDark() ? RAMP_DARK : RAMP_LIGHT);
-}
-
-export function inkOn(colour) {
-  const { r, g, b } = d3.rgb(colour);
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#1d2329" : "#ffffff";
 }
 
 export function token(name) {
@@ -67,13 +61,13 @@ function octagon(context, size) {
 
 // A category's shape goes with its colour, so that neither alone carries the meaning.
 export function symbolOf(name, number, size) {
-  return d3.symbol(NAMED[name] ?? ORDER[number % ORDER.length], size);
+  return d3.symbol(NAMED[name] ?? ORDER[Math.min(number, ORDER.length - 1)], size);
 }
 
 // The colours of all states, and what the legend says about them.
 export function colouring(kind, world, labels, effects, posterior) {
   if (kind === "category" || (kind === "posterior" && !posterior)) {
-    const palette = labels.names.map((_, number) => categoryColour(number, Boolean(world.cell)));
+    const palette = labels.names.map((_, number) => categoryColour(number));
     return {
       fills: labels.categories.map((number) => palette[number]),
       legend: { kind: "category", names: labels.names },

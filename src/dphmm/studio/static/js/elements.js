@@ -43,11 +43,23 @@ export function field(label, control, note) {
 }
 
 const plain = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+const two = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 const large = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function short(value) {
   if (value === null || value === undefined) return "∞";
   return Math.abs(value) >= 10000 ? large.format(value) : plain.format(value);
+}
+
+// A length as people say it: two digits, metres or kilometres; `roughly` of the library.
+export function length(value, unit = "") {
+  let [amount, name] = [value, unit];
+  if (unit === "m" || unit === "km") {
+    const metres = unit === "km" ? 1000 * value : value;
+    [amount, name] = metres >= 995 ? [metres / 1000, "km"] : [metres, "m"];
+  }
+  const digits = amount > 0 && amount < 0.001 ? "less than 0.001" : two.format(amount);
+  return `${digits} ${name}`.trim();
 }
 
 // An exact number from the server: a float to read, the fraction where it says more.

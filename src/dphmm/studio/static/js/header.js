@@ -1,4 +1,4 @@
-// The top of the page: which world is shown, undo, and light or dark.
+// The top of the page: which scenario is shown, undo and redo with their list, light or dark.
 
 import { h, fill } from "./elements.js";
 
@@ -11,48 +11,29 @@ const WORLDS = [
 
 export class Header {
   constructor(store, own, open) {
-    this.store = store;
-    this.open = open;
+    Object.assign(this, { store, open });
     this.select = h(
       "select",
       { id: "world", "aria-label": "Scenario", onchange: () => this.chosen() },
       [...(own ? [["own", own]] : []), ...WORLDS].map(([value, label]) => h("option", { value }, label)),
     );
-    this.size = h("input", {
-      type: "number",
-      min: 12,
-      max: 40,
-      id: "city-size",
-      "aria-label": "Cells on a side of the city",
-      onchange: () => this.chosen(),
-    });
-    this.rows = h("input", {
-      type: "number",
-      min: 1,
-      max: 100,
-      id: "grid-rows",
-      "aria-label": "Rows of the grid",
-      onchange: () => this.chosen(),
-    });
-    this.columns = h("input", {
-      type: "number",
-      min: 1,
-      max: 100,
-      id: "grid-columns",
-      "aria-label": "Columns of the grid",
-      onchange: () => this.chosen(),
-    });
+    const whole = (id, min, max, label) => h("input", { type: "number", id, min, max, "aria-label": label, onchange: () => this.chosen() });
+    this.size = whole("city-size", 12, 40, "Cells on a side of the city");
+    this.rows = whole("grid-rows", 1, 100, "Rows of the grid");
+    this.columns = whole("grid-columns", 1, 100, "Columns of the grid");
     this.sizes = h("span", { className: "sizes" });
     fill(document.getElementById("world-choice"), this.select, this.sizes);
-    document.getElementById("undo").addEventListener("click", () => store.undo());
+    [this.undo, this.redo, this.list, this.theme] = ["undo", "redo", "history", "theme"].map((id) => document.getElementById(id));
+    this.undo.addEventListener("click", () => store.go(-1));
+    this.redo.addEventListener("click", () => store.go(1));
     document.addEventListener("keydown", (event) => {
       const typing = event.target.matches?.("input[type=text], input[type=number]");
-      if ((event.ctrlKey || event.metaKey) && event.key === "z" && !event.shiftKey && !typing) {
-        event.preventDefault();
-        store.undo();
-      }
+      if (!(event.ctrlKey || event.metaKey) || typing) return;
+      const by = { z: event.shiftKey ? 1 : -1, Z: 1, y: 1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      store.go(by);
     });
-    this.theme = document.getElementById("theme");
     this.theme.addEventListener("click", () => {
       store.change({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" });
     });
@@ -66,33 +47,44 @@ export class Header {
     const name = this.select.value;
     const world = { name };
     if (name === "city") world.size = within(this.size, 24);
-    if (name === "grid")
-      Object.assign(world, { rows: within(this.rows, 20), columns: within(this.columns, 20) });
+    if (name === "grid") Object.assign(world, { rows: within(this.rows, 20), columns: within(this.columns, 20) });
     this.open(world);
   }
 
   show(view, world) {
     const { name, size, rows, columns } = view.world;
     this.select.value = name;
-    this.size.value = size ?? 24;
-    this.rows.value = rows ?? 20;
-    this.columns.value = columns ?? 20;
+    // What somebody typed is theirs until the scenario of that size is there.
+    if (this.sized !== view.world) {
+      this.sized = view.world;
+      for (const [input, value] of [[this.size, size ?? 24], [this.rows, rows ?? 20], [this.columns, columns ?? 20]])
+        if (document.activeElement !== input) input.value = value;
+    }
+    if (this.sizes.dataset.of !== name) {
+      this.sizes.dataset.of = name;
+      fill(this.sizes, name === "city" ? [this.size, h("span", {}, "cells a side")] : name === "grid" ? [this.rows, h("span", {}, "×"), this.columns] : []);
+    }
+    const { past, future } = this.store;
+    this.undo.disabled = !past.length;
+    this.redo.disabled = !future.length;
+    this.undo.title = past.length ? `Undo: ${past[past.length - 1].label} (Ctrl+Z)` : "Undo (Ctrl+Z)";
+    this.redo.title = future.length ? `Redo: ${future[future.length - 1].label} (Ctrl+Y)` : "Redo (Ctrl+Y)";
+    const entry = (label, by) =>
+      h("li", {}, h("button", { type: "button", className: "text", "aria-current": by === 0 ? "step" : null, disabled: by === 0, onclick: () => this.store.go(by) }, label));
     fill(
-      this.sizes,
-      name === "city"
-        ? [this.size, h("span", {}, "cells a side")]
-        : name === "grid"
-          ? [this.rows, h("span", {}, "×"), this.columns]
-          : [],
+      this.list.querySelector("ol"),
+      entry("As opened", -past.length),
+      past.map(({ label }, i) => entry(label, i + 1 - past.length)),
+      [...future].reverse().map(({ label }, i) => entry(`${label} (undone)`, i + 1)),
     );
-    document.getElementById("undo").disabled = !this.store.past.length;
-    if (world) document.getElementById("world-about").textContent = world.about;
+    document.getElementById("world-about").textContent = world.about;
+    document.title = `${world.title} · dphmm studio`;
     this.showTheme(view);
   }
 
   showTheme(view) {
     const dark = view.theme ? view.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.dataset.theme = dark ? "dark" : "light";
-    this.theme.textContent = dark ? "Light" : "Dark";
+    this.theme.textContent = dark ? "☀" : "☾";
   }
 }

@@ -1,4 +1,4 @@
-// The hull in its own panel, with the l1 ball around it and, on demand, what a repair makes of it.
+// The hull in its own panel, with the body of the noise around it and, on demand, a repair's hull.
 
 const d3 = globalThis.d3;
 
@@ -17,7 +17,7 @@ export function drawHullPanel(svg, hull, preview, axes) {
       .text("No edges, so there is nothing to hide and no hull.");
     return;
   }
-  const everything = [...hull.outline, ...hull.ball, ...(preview ?? [])];
+  const everything = [...hull.outline, ...hull.body, ...(preview ?? [])];
   const reach = [
     d3.max(everything, ([x]) => Math.abs(x)) || 1,
     d3.max(everything, ([, y]) => Math.abs(y)) || 0,
@@ -61,7 +61,7 @@ export function drawHullPanel(svg, hull, preview, axes) {
       .attr("y", 11)
       .text(`Δ ${axes[1] ?? ""}`);
 
-  root.append("path").attr("class", "ball").attr("d", path(hull.ball));
+  root.append("path").attr("class", "ball").attr("d", path(hull.body));
   if (preview) root.append("path").attr("class", "hull-preview").attr("d", path(preview));
   root
     .append("path")

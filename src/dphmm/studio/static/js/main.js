@@ -1,44 +1,46 @@
-// The page: one view, one world, and everything redrawn from them.
+// The page: one view, one answer and the view that it answers, and everything redrawn from them.
 
 import { debounce } from "./elements.js";
 import { ask, oneAtATime } from "./server.js";
-import { Store, firstView, fromFragment, pairKey, restore, toFragment, toggleLink } from "./view.js";
+import { Store, firstView, fromFragment, restore, toFragment, withEdges, withValues } from "./state.js";
 import { StateMap, layout } from "./map.js";
-import { Tools, TOOLS, toolBar } from "./tools.js";
-import { toolActions } from "./actions.js";
+import { Tools, TOOLS, choices } from "./tools.js";
 import { Header } from "./header.js";
-import { PolicyPanel, guide } from "./policy.js";
+import { LayersPanel, guide } from "./layers.js";
+import { BudgetPanel, NoisePanel } from "./settings.js";
 import { Effects } from "./effects.js";
 import { TimePanel } from "./time.js";
 import { WalkPanel } from "./walk.js";
-import { WalkResults } from "./results.js";
-import { DownloadsPanel } from "./downloads.js";
+import { SavePanel } from "./save.js";
 import { setUpWords } from "./words.js";
-import { colourChoice, labelsOf, sceneOf, showLegend, tellState } from "./scene.js";
-import { setUpRadios, setUpTabs, showTab } from "./tabs.js";
+import { colourChoice, sceneOf, showLegend, tellState } from "./scene.js";
+import { setUpTabs, showTab } from "./tabs.js";
 
+const MOST_CLIQUE = 300;
+const HORIZON = 10;
 const find = (id) => document.getElementById(id);
 const own = document.querySelector('meta[name="studio-own"]').content;
 const given = await fromFragment(location.hash);
 const store = new Store(restore(given ?? (own ? { world: { name: "own" } } : null)));
 const map = new StateMap(find("map"));
+const nowWorld = () => world;
 let world = null;
-let effects = null;
-let repairs = null;
-let added = null;
+// What the server said, and of which draft, step and world it said it.
+let answer = null;
+// The last complete answer before the edit that is shown, to compare with.
+let earlier = null;
 let hovered = null;
+let added = null;
 let preview = null;
 let drawn = 0;
+// What was done to other scenarios, so that looking elsewhere loses nothing.
+const kept = new Map();
 
-const request = () => ({
-  world: world.world,
-  policy: store.view.policy,
-  moment: store.view.moment,
-  epsilon: store.view.epsilon,
-  limit: store.view.walk.limit || undefined,
-  repair: store.view.walk.repair,
-  mechanism: store.view.walk.mechanism,
-});
+const key = (view = store.view) => ({ world: world?.world, draft: view.draft, step: view.step });
+const isOf = (one, other) =>
+  one.world === other.world && one.draft === other.draft && one.step === other.step;
+const isFresh = () => answer !== null && isOf(answer.of, key());
+const body = (of, more = {}) => ({ world: of.world, ...of.draft, step: of.step, ...more });
 
 function complain(error) {
   const box = find("problem");
@@ -50,58 +52,102 @@ function complain(error) {
   }, 8000);
 }
 
-// The server keeps only a few worlds; one that it forgot is opened again.
-async function compute(path, body) {
-  try {
-    return await ask(path, body);
-  } catch (error) {
-    if (error.status !== 404) throw error;
-    const again = await ask("/api/open", store.view.world);
-    return ask(path, { ...body, world: again.world });
-  }
-}
-
 const say = (text) => {
   find("map-status").textContent = text;
 };
+const labels = () => ({ names: world.category_names, categories: world.categories });
 const context = () => ({
   view: store.view,
   world,
-  effects,
-  labels: world && labelsOf(store.view, world),
+  answer,
+  labels: world && labels(),
   tools,
   walk,
   added,
   hovered,
   preview,
 });
-const link = async (a, b) => {
+
+// The server keeps only a few examples; one that it forgot is opened again.
+async function compute(path, content) {
   try {
-    const { linked } = await compute("/api/linked", { ...request(), states: [a, b] });
-    store.policy(toggleLink(store.view.policy, a, b, linked), "link");
-    say(`${linked ? "Unlinked" : "Linked"} ${world.labels[a]} and ${world.labels[b]}.`);
+    return await ask(path, content);
+  } catch (error) {
+    if (error.status !== 404) throw error;
+    const again = await ask("/api/open", store.view.world);
+    return ask(path, { ...content, world: again.world });
+  }
+}
+
+async function link(a, b) {
+  const { draft } = store.view;
+  const pair = `${world.labels[a]}–${world.labels[b]}`;
+  try {
+    const { linked, own: drawnByHand } = await compute("/api/linked", {
+      world: world.world,
+      ...draft,
+      states: [a, b],
+    });
+    if (drawnByHand) store.change({ draft: withEdges(draft, world, [], [[a, b]]) }, `Unlink ${pair}`);
+    else if (linked) return say(`${pair} are linked by a rule of the policy; change the rule to part them.`);
+    else store.change({ draft: withEdges(draft, world, [[a, b]]) }, `Link ${pair}`);
+    say(`${drawnByHand ? "Unlinked" : "Linked"} ${pair}.`);
   } catch (error) {
     complain(error);
   }
-};
+  return undefined;
+}
 
-const tools = new Tools(
-  map,
-  toolActions({
-    store,
-    say,
-    link,
-    redraw: () => redraw(),
-    now: context,
-    hover(state) {
-      if (state === hovered || !effects) return;
-      hovered = state;
-      showHover();
-      redraw();
-    },
-  }),
+function set(values, label, more = {}) {
+  store.change({ draft: withValues(store.view.draft, world, values), ...more }, label);
+}
+
+const tools = new Tools(map, {
+  link,
+  hover(state) {
+    if (state === hovered || !answer) return;
+    hovered = state;
+    const card = find("hover-card");
+    card.hidden = hovered === null;
+    if (hovered !== null) card.textContent = tellState(hovered, context());
+    redraw();
+  },
+  focus(state) {
+    if (!answer) return;
+    if (state !== null) say(tellState(state, context()));
+    redraw();
+  },
+  pick(states) {
+    if (!answer) return;
+    if (states.length && store.view.tool === "link")
+      say(`${world.labels[states[0]]} chosen; now choose the other place.`);
+    redraw();
+  },
+  look(state) {
+    say(tellState(state, context()));
+    if (store.view.tab === "time") set({ start: world.labels[state] }, `Start at ${world.labels[state]}`, { step: 1 });
+  },
+  clique(states) {
+    if (states.length < 2) return say("Draw around at least two places.");
+    if (states.length > MOST_CLIQUE)
+      return say(`${states.length} places are too many to link one by one; a rule does that better.`);
+    const pairs = states.flatMap((a, i) => states.slice(i + 1).map((b) => [a, b]));
+    store.change({ draft: withEdges(store.view.draft, world, pairs) }, `Link ${states.length} places`);
+    return say(`${states.length} places must now look alike.`);
+  },
+});
+
+const header = new Header(store, own, (next) => open(next));
+const layers = new LayersPanel(find("panel-policy"), store, nowWorld);
+const budget = new BudgetPanel(find("panel-budget"), store, nowWorld);
+const noise = new NoisePanel(find("panel-noise"), store, nowWorld);
+const time = new TimePanel(find("panel-time"), store, nowWorld);
+const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, () => runWalk());
+const saver = new SavePanel(
+  find("panel-save"),
+  () => ({ view: store.view, world, map, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
+  (opened) => reopen(opened),
 );
-
 const effectsPanel = new Effects(find("effects"), {
   link,
   highlight(edges, outline) {
@@ -109,123 +155,92 @@ const effectsPanel = new Effects(find("effects"), {
     preview = edges && outline ? { outline, state: edges[0][0] } : null;
     redraw();
   },
-  repair: (edges) => repair(edges),
-  state: (state) => askRepairs({ state }),
+  repair: (method) => set({ repair: method }, `Repair: ${method}`),
+  state: (state) => askRepairs({ of: answer.of, state }),
 });
-const policyPanel = new PolicyPanel(find("panel-policy"), store);
-const timePanel = new TimePanel(find("panel-time"), store);
-const results = new WalkResults(find("walk-results"), find("walk-bar"), store);
-const walk = new WalkPanel(find("panel-walk"), results, store, () => runWalk());
-const downloads = new DownloadsPanel(find("panel-download"), () => ({
-  view: store.view,
-  world,
-  map,
-  walked: walk.walked,
-  request,
-}));
-const header = new Header(store, own, (next) => open(next));
 
-function repair(edges) {
-  added = null;
-  const { policy } = store.view;
-  const keys = new Set(edges.map(([a, b]) => pairKey(a, b)));
-  store.policy(
-    {
-      links: [
-        ...policy.links.filter(([a, b]) => !keys.has(pairKey(a, b))),
-        ...edges.map(([a, b]) => [Math.min(a, b), Math.max(a, b)]),
-      ],
-      unlinks: policy.unlinks.filter(([a, b]) => !keys.has(pairKey(a, b))),
-    },
-    "repair",
-  );
-}
-
-const askEffects = oneAtATime(async (body) => {
+const askEffects = oneAtATime(async (of) => {
   try {
-    const answer = await compute("/api/effects", body);
-    if (body.world !== world.world) return;
-    effects = answer;
-    repairs = null;
-    added = null;
-    preview = null;
+    const effects = await compute("/api/effects", body(of));
+    if (of.world !== world.world) return;
+    answer = { of, effects, released: effects.released, repairs: null, expected: null, earlier };
+    [added, preview] = [null, null];
     showAll();
-    askRepairs({});
-    askTimeline();
+    if (!isFresh()) return;
+    if (!answer.released) askReleased(of);
+    askRepairs({ of });
+    askTimeline(of);
+    askExpected(of);
   } catch (error) {
     complain(error);
-    // What the server refused is taken back; a link may hold what its world does not allow.
-    if (effects) store.undo();
-    else if (store.view.policy.base !== "complete") {
-      store.change({ policy: { ...firstView().policy, base: "complete" }, moment: {}, epsilon: "1" });
-    }
+    // What the server refused is taken back; a link may hold what its scenario does not allow.
+    if (!isOf(of, key())) return;
+    if (answer) store.go(-1);
+    else if (Object.keys(of.draft.changes).length || of.draft.edges) store.put({ draft: firstView().draft });
   }
 });
 
-// While a slider moves only what follows it at once is asked for; the rest waits until it rests.
-const pause = () => (store.lastKind?.startsWith("slide") ? 250 : 20);
-
-const askRepairs = debounce(
-  oneAtATime(async (extra) => {
-    const body = { ...request(), ...extra };
+// Later answers about the same view join the first; about another view they are dropped.
+const join = (path, read, fail, more = () => ({})) =>
+  oneAtATime(async (asked) => {
+    const of = asked.of ?? asked;
+    if (!answer || !isOf(answer.of, of)) return;
+    let part;
     try {
-      const answer = await compute("/api/repairs", body);
-      if (JSON.stringify(body.policy) !== JSON.stringify(store.view.policy) || body.world !== world.world)
-        return;
-      repairs = answer;
-      effectsPanel.showRepairs(answer);
-      showGuide();
+      part = read(await compute(path, body(of, more(asked))));
     } catch (error) {
-      effectsPanel.showRepairs({ error: error.message });
+      part = fail(error);
     }
-  }),
-  pause,
-);
+    if (!answer || !isOf(answer.of, of)) return;
+    answer = { ...answer, ...part };
+    showAll();
+  });
 
+// While a slider moves only what follows it at once is asked for; the rest waits until it rests.
+const pause = (usual) => () => (store.kind?.startsWith("slide") ? usual + 250 : usual);
+const askReleased = debounce(
+  join("/api/released", (released) => ({ released }), (error) => ({ problem: error.message })),
+  pause(10),
+);
+const askRepairs = debounce(
+  join(
+    "/api/repairs",
+    (repairs) => ({ repairs }),
+    (error) => ({ repairs: { error: error.message } }),
+    ({ state }) => (state === undefined ? {} : { state }),
+  ),
+  pause(20),
+);
+const askExpected = debounce(
+  join("/api/expected", (expected) => ({ expected }), () => ({})),
+  pause(700),
+);
 const askTimeline = debounce(
-  oneAtATime(async () => {
-    const { moment } = store.view;
-    if (store.view.tab !== "time" || (moment.start === undefined && !moment.states)) return;
+  oneAtATime(async (of) => {
+    if (store.view.tab !== "time" || !isOf(of, key())) return;
     try {
-      const answer = await compute("/api/timeline", {
-        ...request(),
-        moment: { ...moment, steps: 0 },
-        horizon: Math.max(12, Math.min(60, (moment.steps ?? 0) + 3)),
-      });
-      timePanel.showTimeline(answer.steps, store.view.moment.steps ?? 0);
+      const horizon = Math.max(HORIZON, Math.min(60, of.step));
+      const { steps } = await compute("/api/timeline", { world: of.world, ...of.draft, horizon });
+      if (isOf(of, key())) time.showTimeline(steps, answer.effects.time);
     } catch (error) {
       complain(error);
     }
   }),
-  pause,
+  pause(20),
 );
 
 async function runWalk() {
+  const { view } = store;
   find("run-walk").disabled = true;
   try {
-    const body = walk.request(store.view);
-    walk.world = world;
-    walk.places = map.places;
-    const answer = await compute("/api/walk", { world: world.world, ...body });
+    const walked = await compute("/api/walk", { world: world.world, ...walk.request(view) });
+    walk.showResult(walked, view, world, map.places);
     store.change({
+      tab: "walk",
       colour: "posterior",
-      walk: {
-        ...store.view.walk,
-        time: Math.max(1, ...answer.runs.map(({ steps }) => steps.length)),
-        shown: Math.min(store.view.walk.shown, answer.runs.length - 1),
-      },
+      walk: { ...store.view.walk, time: walked.path.length, shown: 0 },
     });
-    walk.showResult(answer, store.view);
-    showAll();
-    say(
-      answer.runs
-        .map(
-          (run, i) =>
-            `${answer.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.steps.length} simulated steps released` +
-            `${run.refused ? ", then the limit was reached" : ""}.`,
-        )
-        .join(" "),
-    );
+    say(walked.runs.map((run, i) => `${walked.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.answers} simulated answers.`).join(" "));
   } catch (error) {
     complain(error);
   } finally {
@@ -233,116 +248,114 @@ async function runWalk() {
   }
 }
 
-async function open(chosen, keep = false) {
+// Show another scenario; what was drawn on the last one belongs to it alone.
+function enter(opened, chosen, keep) {
+  if (world) kept.set(world.world, { ...store.keep(), pinned: store.view.pinned });
+  world = opened;
+  [answer, earlier, hovered] = [null, null, null];
+  tools.chosen = [];
+  tools.focus = null;
+  walk.forget();
+  const again = kept.get(world.world);
+  store.recall(keep ? null : again);
+  map.show(world, layout(world));
+  const { draft, step, colour, walk: walked } = firstView();
+  if (keep && store.view.zoom) map.zoomTo(store.view.zoom);
+  const first = { draft: again?.draft ?? draft, step: again?.step ?? step, pinned: again?.pinned ?? null };
+  const before = store.view;
+  store.put(keep ? {} : { world: chosen, ...first, colour, walk: walked, zoom: null });
+  // Where the view did not change by that, nobody has asked yet.
+  if (store.view.draft === before.draft && store.view.step === before.step) askEffects(key());
+}
+
+async function open(chosen, link = null) {
   try {
-    const opened = await ask("/api/open", chosen);
-    world = opened;
-    effects = null;
-    hovered = null;
-    tools.chosen = [];
-    tools.focus = null;
-    walk.forget();
-    const places = layout(world);
-    walk.world = world;
-    map.show(world, places);
-    if (!keep) {
-      store.forget();
-      const middle = Math.max(1, Math.round((Number(world.radius.most) / Number(world.radius.step)) * 0.4));
-      store.change({
-        world: chosen,
-        moment: {},
-        colour: "category",
-        zoom: null,
-        ...opened.view,
-        policy: {
-          ...firstView().policy,
-          base: world.cell ? "distance" : "categories",
-          radius: String(Number((middle * Number(world.radius.step)).toFixed(6))),
-          ...opened.view?.policy,
-        },
-        walk: { ...store.view.walk, start: world.cell ? middleOf(map) : 0, pinned: null, ...opened.view?.walk },
-      });
-    } else {
-      if (store.view.zoom) map.zoomTo(store.view.zoom);
-      askEffects(request());
-    }
+    enter(await ask("/api/open", { ...chosen, ...(link ? { fingerprint: link.fingerprint ?? "" } : {}) }), chosen, Boolean(link));
   } catch (error) {
     complain(error);
-    if (keep) open({ name: "paper" });
+    if (link) open(own ? { name: "own" } : { name: "paper" });
   }
 }
 
-function middleOf({ tree, bounds: [left, bottom, right, top] }) {
-  return tree.find((left + right) / 2, (bottom + top) / 2);
-}
-
-function showHover() {
-  const card = find("hover-card");
-  card.hidden = hovered === null;
-  if (hovered === null) return;
-  card.textContent = tellState(hovered, context());
+// After saving, the file is what was seen, and nothing is left to undo.
+function reopen(opened) {
+  const { step, tab, tool, theme, colour } = store.view;
+  enter(opened, { name: "own" }, false);
+  store.put({ step, tab, tool, theme, colour: colour === "posterior" ? "category" : colour });
 }
 
 function redraw() {
-  if (!effects || !world) return;
+  if (!answer || !world) return;
   const scene = sceneOf(context());
   map.set(scene);
-  showLegend(find("legend"), scene, {
-    ...context(),
-    walking: store.view.tab === "walk" && walk.walked,
-    exposed: scene.exposed.length > 0,
-  });
-}
-
-function showGuide() {
-  if (!effects) return;
-  guide(policyPanel.guide, store.view, effects.exposed, {
-    step: () => store.change({ moment: { start: 0, steps: 2 } }, "guide"),
-    repair: () => {
-      const best = repairs?.methods.find(({ method }) => method === "min_error");
-      if (best) repair(best.edges);
-    },
-    walk: () => {
-      store.change({ tab: "walk" });
-      runWalk();
-    },
-  });
+  showLegend(find("legend"), scene, { ...context(), walking: store.view.tab === "walk" && walk.walked });
 }
 
 function showAll() {
-  if (!effects || !world) return;
+  if (!answer || !world) return;
   const { view } = store;
-  const labels = labelsOf(view, world);
   header.show(view, world);
-  policyPanel.show(view, world, labels);
-  effectsPanel.show(world, effects, view.epsilon, labels);
-  if (repairs) effectsPanel.showRepairs(repairs);
-  timePanel.show(view, world, effects);
+  layers.show(view, world);
+  budget.show(view, world, answer.effects);
+  noise.show(view, world);
+  effectsPanel.show(view, world, answer, labels());
+  time.show(view, world, answer.effects);
   walk.show(view, world);
-  downloads.show();
+  walk.showTime(view);
+  saver.show(view, world);
   colourChoice(find("colour"), view, walk.walked);
-  toolBar(find("tools"), view.tool, (tool) => store.change({ tool }));
-  showGuide();
+  choices(find("tools"), "tool", TOOLS, view.tool, (tool) => store.change({ tool }));
+  choices(
+    find("stages"),
+    "stage",
+    [
+      ["before", "Before repair", "What the policy alone protects"],
+      ["released", "As released", "What answers really protect"],
+    ],
+    view.stage,
+    (stage) => store.change({ stage }),
+  );
+  guide(layers.guide, view, world, {
+    step: () => set({ start: "s1" }, "Start at s1, step twice", { step: 2 }),
+    repair: () => set({ repair: "min_error" }, "Repair: least error"),
+    walk: () => runWalk(),
+  });
+  announce(answer.released?.headline);
+  find("headline-strip").textContent = answer.released ? `${answer.released.headline}.` : "…";
+  showWaiting();
   redraw();
   drawn += 1;
   document.documentElement.dataset.drawn = drawn;
   if (drawn === 1) performance.mark("studio-ready");
 }
 
+// Said once, when a slider has come to rest.
+const announce = debounce((headline) => {
+  if (headline && find("announced").textContent !== headline) find("announced").textContent = headline;
+}, 900);
+
+// Numbers of another view than the one on the controls are never shown as if they were its own.
+function showWaiting() {
+  const waiting = !isFresh();
+  document.documentElement.classList.toggle("waiting", waiting);
+  find("effects").setAttribute("aria-busy", String(waiting || !answer.released));
+}
+
 const keepLink = debounce(async () => {
-  const fragment = await toFragment(store.view);
+  if (!world) return;
+  const fragment = await toFragment(store.view, world.fingerprint);
   if (fragment.length < 30000) history.replaceState(null, "", fragment);
 }, 500);
 
 store.listen((view, before) => {
-  if (
-    view.world !== before.world ||
-    view.policy !== before.policy ||
-    view.moment !== before.moment ||
-    view.epsilon !== before.epsilon ||
-    view.walk.mechanism !== before.walk.mechanism
-  ) {
-    askEffects(request());
+  if (!world) return;
+  if (view.draft !== before.draft || view.step !== before.step) {
+    // An edit begins: what it is compared with is the last complete answer.
+    if (store.kind === null || store.edited) {
+      earlier = answer?.released && isOf(answer.of, key(before)) ? answer.released : null;
+      store.edited = false;
+    }
+    askEffects(key(view));
   }
   if (view.tool !== before.tool) {
     tools.choose(view.tool);
@@ -350,20 +363,10 @@ store.listen((view, before) => {
   }
   if (view.tab !== before.tab) {
     showTab(view.tab);
-    askTimeline();
+    if (answer) askTimeline(answer.of);
   }
-  if (view.theme !== before.theme) {
-    header.showTheme(view);
-    if (walk.walked) results.showTime(view);
-  }
-  if (view.walk !== before.walk && walk.walked) results.showTime(view);
-  const answerless =
-    view.policy === before.policy &&
-    view.moment === before.moment &&
-    view.epsilon === before.epsilon &&
-    view.world === before.world;
-  if (answerless) showAll();
-  else policyPanel.show(view, world, labelsOf(view, world));
+  if (view.theme !== before.theme) header.showTheme(view);
+  if (answer) showAll();
   keepLink();
 });
 
@@ -371,24 +374,23 @@ find("colour").addEventListener("change", (event) => store.change({ colour: even
 find("zoom-in").addEventListener("click", () => map.zoomBy(1.5));
 find("zoom-out").addEventListener("click", () => map.zoomBy(1 / 1.5));
 find("zoom-fit").addEventListener("click", () => map.fit());
-const keepZoom = debounce(({ k, x, y }) => {
-  store.view.zoom = k === 1 && !x && !y ? null : { k, x, y };
+find("save-button").addEventListener("click", () => store.change({ tab: "save" }));
+map.onzoom = debounce(({ k, x, y }) => {
+  store.view = Object.freeze({ ...store.view, zoom: k === 1 && !x && !y ? null : { k, x, y } });
   keepLink();
 }, 300);
-map.onzoom = keepZoom;
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   header.showTheme(store.view);
   showAll();
 });
 
 setUpWords();
-setUpRadios();
 setUpTabs((tab) => store.change({ tab }));
 showTab(store.view.tab);
 tools.choose(store.view.tool);
 header.showTheme(store.view);
 say(TOOLS.find(([name]) => name === store.view.tool)[2]);
-await open(store.view.world, given !== null || !own);
+await open(store.view.world, given);
 addEventListener("hashchange", async () => {
   if (await fromFragment(location.hash)) location.reload();
 });

@@ -7,6 +7,7 @@ import { drawMarks } from "./marks.js";
 const d3 = globalThis.d3;
 const MARGIN = 52;
 const SIDE = 78;
+const MARKED = 13;
 
 export class StateMap {
   constructor(holder, { interactive = true } = {}) {
@@ -14,7 +15,7 @@ export class StateMap {
     this.canvas = d3.select(holder).append("canvas").attr("aria-hidden", "true").node();
     this.svg = d3.select(holder).append("svg").attr("class", "marks").attr("aria-hidden", "true");
     this.layers = Object.fromEntries(
-      ["moves", "hull", "edges", "exposed", "labels", "tracks", "select", "lasso", "scale"].map((name) => [
+      ["moves", "hull", "edges", "labels", "tracks", "select", "lasso", "scale"].map((name) => [
         name,
         this.svg.append("g").attr("class", `layer-${name}`),
       ]),
@@ -178,16 +179,22 @@ export class StateMap {
     if (!this.size || !this.scene) return;
     const context = this.canvas.getContext("2d");
     context.clearRect(0, 0, ...this.size);
-    if (this.world.cell) this.drawCells(context);
-    this.drawEdges(context);
-    if (!this.world.cell) this.drawPoints(context);
+    this.paint(context);
     drawMarks(this);
     this.drawScale();
     this.ondraw?.();
   }
 
+  // Everything on the canvas; a recorder may stand for it, so that pictures show the same.
+  paint(context) {
+    if (this.world.cell) this.drawCells(context);
+    this.drawEdges(context);
+    if (!this.world.cell) this.drawPoints(context);
+    this.drawExposed(context);
+  }
+
   drawCells(context) {
-    const { fills, possible } = this.scene;
+    const { fills, possible, marked } = this.scene;
     const size = this.cellSize;
     const gap = size > 6 ? 1 : 0;
     const land = token("land");
@@ -204,21 +211,84 @@ export class StateMap {
         size - gap + (gap ? 0 : 0.6),
         size - gap + (gap ? 0 : 0.6),
       );
+      if (marked && can && size >= MARKED) this.drawSymbol(context, state, x, y, size * size * 0.07);
     }
     context.globalAlpha = 1;
   }
 
-  drawEdges(context) {
-    const { edges } = this.scene;
-    if (!edges || !edges.length) return;
-    const many = edges.length / 2;
-    context.strokeStyle = token("edge");
-    context.globalAlpha = many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85;
-    context.lineWidth = many > 200 ? 0.8 : 2;
+  // A category has a shape besides its colour, so that neither alone carries the meaning.
+  drawSymbol(context, state, x, y, area) {
+    const { shapes } = this.scene;
+    context.save();
+    context.translate(x, y);
     context.beginPath();
-    for (let i = 0; i < edges.length; i += 2) {
-      context.moveTo(...this.at(edges[i]));
-      context.lineTo(...this.at(edges[i + 1]));
+    symbolOf(shapes.names[shapes.of[state]], shapes.of[state], area).context(context)();
+    context.globalAlpha = 0.45;
+    context.fillStyle = token("ink");
+    context.fill();
+    context.restore();
+  }
+
+  // Every exposed place, however many: filled and hatched on a grid, ringed as a point.
+  drawExposed(context) {
+    const exposed = this.scene.exposed ?? [];
+    if (!exposed.length) return;
+    const size = this.cellSize;
+    const [width, height] = this.size;
+    context.strokeStyle = token("alarm");
+    context.fillStyle = token("alarm");
+    context.lineWidth = this.world.cell ? 1.4 : 3;
+    const seen = exposed.map((state) => this.at(state)).filter(([x, y]) => x > -size && y > -size && x < width + size && y < height + size);
+    if (this.world.cell) {
+      const half = Math.max(size / 2 - 0.5, 1);
+      context.globalAlpha = 0.45;
+      for (const [x, y] of seen) context.fillRect(x - half, y - half, 2 * half, 2 * half);
+      context.globalAlpha = 1;
+      context.beginPath();
+      for (const [x, y] of seen) {
+        context.moveTo(x - half, y + half);
+        context.lineTo(x + half, y - half);
+        if (half > 5) {
+          context.moveTo(x - half, y);
+          context.lineTo(x, y - half);
+          context.moveTo(x, y + half);
+          context.lineTo(x + half, y);
+        }
+      }
+      context.stroke();
+      return;
+    }
+    const ring = this.pointSize + 5;
+    for (const [x, y] of seen) {
+      context.beginPath();
+      context.arc(x, y, ring, 0, 2 * Math.PI);
+      context.stroke();
+      context.beginPath();
+      context.moveTo(x + ring * 0.72, y - ring * 0.72 - 7);
+      context.lineTo(x + ring * 0.72 + 6.5, y - ring * 0.72 + 4.5);
+      context.lineTo(x + ring * 0.72 - 6.5, y - ring * 0.72 + 4.5);
+      context.closePath();
+      context.fill();
+    }
+  }
+
+  drawEdges(context) {
+    const { edges, own } = this.scene;
+    const many = (edges?.length ?? 0) / 2;
+    this.drawPairs(context, edges ?? [], "edge", many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85, many > 200 ? 0.8 : 2);
+    // What somebody drew is always seen, whatever else there is.
+    this.drawPairs(context, (own ?? []).flat(), "own", 1, 2.5);
+  }
+
+  drawPairs(context, pairs, colour, alpha, width) {
+    if (!pairs.length) return;
+    context.strokeStyle = token(colour);
+    context.globalAlpha = alpha;
+    context.lineWidth = width;
+    context.beginPath();
+    for (let i = 0; i < pairs.length; i += 2) {
+      context.moveTo(...this.at(pairs[i]));
+      context.lineTo(...this.at(pairs[i + 1]));
     }
     context.stroke();
     context.globalAlpha = 1;

@@ -1,13 +1,10 @@
-// The marks above the map: exposed states, names, chosen states, the hull where the pointer is,
-// tracks of a walk. They are SVG elements, so that few of them look sharp and can be exported.
+// The marks above the map: names, chosen states, the hull where the pointer is, tracks of a walk. They are SVG elements, so that few of them look sharp and can be exported.
 
 const d3 = globalThis.d3;
-const MOST_RINGS = 600;
 const MOST_LABELS = 120;
 
 export function drawMarks(map) {
   const { scene } = map;
-  drawExposed(map, scene.exposed ?? []);
   drawLabels(map);
   drawMoves(map, scene.moves);
   drawHull(map, scene.hullAt);
@@ -25,45 +22,22 @@ function radiusOf(map) {
   return map.world.cell ? Math.max(map.cellSize * 0.5, 4) : map.pointSize;
 }
 
-function drawExposed(map, exposed) {
-  const shown = exposed.filter(visible(map)).slice(0, MOST_RINGS);
-  const { cell } = map.world;
-  const radius = radiusOf(map) + (cell ? 0 : 5);
-  // A square on a grid and a ring around a point; few of them also get a sign.
-  const half = Math.max(radius - 1.5, 1);
-  const shape = cell
-    ? `M${-half},${-half}h${2 * half}v${2 * half}h${-2 * half}z`
-    : `M${-radius},0a${radius},${radius} 0 1 0 ${2 * radius},0a${radius},${radius} 0 1 0 ${-2 * radius},0z`;
-  const away = radius * 0.72;
-  const sign =
-    radius < 9 || shown.length > 60
-      ? null
-      : cell
-        ? "M0,-7l6.5,11.5h-13z"
-        : `M${away},${-away - 7}l6.5,11.5h-13z`;
-  const rings = map.layers.exposed.selectAll("g").data(shown, (state) => state);
-  const entering = rings.enter().append("g").attr("class", "exposed-mark");
-  entering.append("path").attr("class", "ring");
-  entering.append("path").attr("class", "badge");
-  entering
-    .merge(rings)
-    .attr("data-state", (state) => state)
-    .attr("transform", (state) => `translate(${map.at(state)})`)
-    .classed("many", shown.length > 60)
-    .each(function place() {
-      d3.select(this).select(".ring").attr("d", shape);
-      d3.select(this).select(".badge").attr("d", sign);
-    });
-  rings.exit().remove();
-}
-
+// Names where there is room for them: one that would cover another is left out.
 function drawLabels(map) {
   const { scene, world } = map;
-  const every = d3.range(world.n_states);
   const roomy = world.cell ? map.cellSize > 34 : map.pointSize > 6;
-  let shown = scene.labels && roomy ? every.filter(visible(map)) : [];
-  if (shown.length > MOST_LABELS) shown = [];
-  const below = radiusOf(map) + 20;
+  const below = world.cell ? 4 : radiusOf(map) + 20;
+  const taken = [];
+  const shown = [];
+  for (const state of scene.labels && roomy ? d3.range(world.n_states).filter(visible(map)) : []) {
+    const [x, y] = map.at(state);
+    const half = 3.6 * world.labels[state].length;
+    const box = [x - half, y + below - 12, x + half, y + below + 3];
+    const covers = ([a, b, c, d]) => a < box[2] && box[0] < c && b < box[3] && box[1] < d;
+    if (shown.length >= MOST_LABELS || taken.some(covers)) continue;
+    taken.push(box);
+    shown.push(state);
+  }
   map.layers.labels
     .selectAll("text")
     .data(shown, (state) => state)
@@ -72,7 +46,7 @@ function drawLabels(map) {
     .attr("text-anchor", "middle")
     .classed("impossible", (state) => scene.possible && !scene.possible.has(state))
     .attr("x", (state) => map.at(state)[0])
-    .attr("y", (state) => map.at(state)[1] + (world.cell ? 4 : below))
+    .attr("y", (state) => map.at(state)[1] + below)
     .text((state) => world.labels[state]);
 }
 
@@ -127,10 +101,9 @@ function drawAdded(map, added) {
     .attr("y2", ([, b]) => map.at(b)[1]);
 }
 
-function drawSelected(map, { chosen = [], focus = null, start = null }) {
+function drawSelected(map, { chosen = [], focus = null }) {
   const radius = radiusOf(map) + 4;
   const marks = [];
-  if (start !== null) marks.push({ state: start, kind: "start" });
   for (const state of chosen) marks.push({ state, kind: "chosen" });
   if (focus !== null) marks.push({ state: focus, kind: "focus" });
   map.layers.select
@@ -138,7 +111,7 @@ function drawSelected(map, { chosen = [], focus = null, start = null }) {
     .data(marks)
     .join("circle")
     .attr("class", ({ kind }) => `mark-${kind}`)
-    .attr("r", ({ kind }) => radius + (kind === "start" ? 3 : 0))
+    .attr("r", radius)
     .attr("cx", ({ state }) => map.at(state)[0])
     .attr("cy", ({ state }) => map.at(state)[1]);
 }
@@ -150,20 +123,20 @@ function drawTracks(map, tracks) {
     .data(tracks)
     .join("g")
     .attr("class", ({ kind }) => `track track-${kind}`);
-  groups.each(function draw({ points, upto, lone }) {
+  groups.each(function draw({ points, upto, lone, dots }) {
     const seen = points.slice(0, upto ?? points.length);
     const path = seen.map(([x, y]) => `${map.x(x)},${map.y(y)}`).join("L");
     const group = d3.select(this);
     group
       .selectAll("path")
-      .data(seen.length > 1 && !lone ? [path] : [])
+      .data(seen.length > 1 && !lone && !dots ? [path] : [])
       .join("path")
       .attr("d", (d) => `M${d}`);
     group
       .selectAll("circle")
-      .data(seen.length ? [seen[seen.length - 1]] : [])
+      .data(dots ? seen : seen.length ? [seen[seen.length - 1]] : [])
       .join("circle")
-      .attr("r", 5)
+      .attr("r", dots ? 2.5 : 5)
       .attr("cx", ([x]) => map.x(x))
       .attr("cy", ([, y]) => map.y(y));
   });

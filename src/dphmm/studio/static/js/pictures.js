@@ -127,9 +127,7 @@ class Recorder {
 
 export function mapSvg(map) {
   const recorder = new Recorder();
-  if (map.world.cell) map.drawCells(recorder);
-  map.drawEdges(recorder);
-  if (!map.world.cell) map.drawPoints(recorder);
+  map.paint(recorder);
   const [width, height] = map.size;
   const marks = new XMLSerializer().serializeToString(dressed(map.svg.node()));
   return (

@@ -1,19 +1,19 @@
 // Small plots over time: lines for errors, degrees and the ledger; bars for possible sets.
 
-import { short } from "./elements.js";
+import { length, short } from "./elements.js";
 
 const d3 = globalThis.d3;
 
 // series: [{ name, values, kind }]; kind is a CSS class such as "a" or "b faint".
-export function lines(svg, series, { time = null, limit = null, label = "", least = null } = {}) {
+export function lines(svg, series, { time = null, limit = null, label = "", least = null, unit = "" } = {}) {
   const [width, height] = [300, 128];
-  const margin = { left: 34, right: 8, top: 10, bottom: 20 };
+  const margin = { left: 44, right: 8, top: 12, bottom: 20 };
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();
-  const length = d3.max(series, ({ values }) => values.length) || 0;
+  const count = d3.max(series, ({ values }) => values.length) || 0;
   const finite = series.flatMap(({ values }) => values).filter(Number.isFinite);
   const most = Math.max(d3.max(finite) ?? 1, limit ?? 0, least ?? 0) || 1;
-  const x = d3.scaleLinear([1, Math.max(length, 2)], [margin.left, width - margin.right]);
+  const x = d3.scaleLinear([1, Math.max(count, 2)], [margin.left, width - margin.right]);
   const lowest = Math.min(0, d3.min(finite) ?? 0);
   const y = d3.scaleLinear([lowest * 1.06, most * 1.06], [height - margin.bottom, margin.top]);
   const grid = root.append("g").attr("class", "grid");
@@ -25,7 +25,7 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
       .attr("x", margin.left - 5)
       .attr("y", y(tick) + 3.5)
       .attr("text-anchor", "end")
-      .text(short(tick));
+      .text(unit ? length(tick, unit) : short(tick));
   }
   for (const tick of x.ticks(6).filter(Number.isInteger)) {
     root
@@ -54,12 +54,19 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
     .y((value) => y(value))
     .defined(Number.isFinite);
   for (const { values, kind, step } of series) {
+    if (kind.includes("dots")) {
+      values.forEach((value, i) => {
+        if (Number.isFinite(value))
+          root.append("circle").attr("class", `dot ${kind}`).attr("r", 2.2).attr("cx", x(i + 1)).attr("cy", y(value));
+      });
+      continue;
+    }
     root
       .append("path")
       .attr("class", `line ${kind}`)
       .attr("d", (step ? line.curve(d3.curveStepAfter) : line.curve(d3.curveLinear))(values));
   }
-  if (time !== null && length) {
+  if (time !== null && count) {
     root
       .append("path")
       .attr("class", "now-line")
@@ -79,7 +86,7 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
   svg.setAttribute(
     "aria-label",
     `${label}: ${series
-      .map(({ name, values }) => `${name} ends at ${short(values[values.length - 1] ?? 0)}`)
+      .map(({ name, values }) => `${name} ends at ${short(values.findLast(Number.isFinite) ?? 0)}`)
       .join("; ")}.`,
   );
 }

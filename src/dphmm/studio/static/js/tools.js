@@ -1,16 +1,13 @@
-// What a pointer or the keyboard does on the map: look, link two states, lasso a clique,
-// paint categories, choose the possible states by hand.
+// What a pointer or the keyboard does on the map: look, link two places, lasso several.
 
 import { h, fill } from "./elements.js";
 
 const d3 = globalThis.d3;
 
 export const TOOLS = [
-  ["look", "Look", "Point at a state to see who hides it."],
-  ["link", "Link", "Choose two states to link or unlink them."],
-  ["lasso", "Lasso", "Draw around states to make them all look alike."],
-  ["paint", "Paint", "Give states the category of the brush."],
-  ["possible", "Possible", "Choose by hand which states are possible."],
+  ["look", "Look", "Point at a place to see who hides it."],
+  ["link", "Link", "Choose two places to link them, or to take their link away."],
+  ["lasso", "Lasso", "Draw around places to make them all look alike."],
 ];
 
 // Inside a polygon in pixels, by d3's own test.
@@ -19,14 +16,14 @@ export function within(map, polygon) {
 }
 
 export class Tools {
-  // act: hover(state), link(a, b), clique(states), paint(states), possible(state), pick(states)
+  // act: hover(state), link(a, b), clique(states), pick(states), look(state)
   constructor(map, act) {
     this.map = map;
     this.act = act;
     this.tool = "look";
     this.chosen = [];
     this.focus = null;
-    map.dragsMap = () => !["lasso", "paint"].includes(this.tool);
+    map.dragsMap = () => this.tool !== "lasso";
     const node = map.svg.node();
     node.addEventListener("pointermove", (event) => this.moved(event));
     node.addEventListener("pointerleave", () => this.act.hover(null));
@@ -72,27 +69,13 @@ export class Tools {
         .attr("d", d3.line().curve(d3.curveLinearClosed));
       return;
     }
-    if (this.brushed) {
-      if (state !== null && !this.brushed.has(state)) {
-        this.brushed.add(state);
-        this.act.painting([...this.brushed]);
-      }
-      return;
-    }
     this.act.hover(state);
   }
 
   pressed(event) {
     if (event.button !== 0 || !this.map.scene) return;
-    if (this.tool === "lasso") {
-      this.lasso = [this.point(event)];
-    } else if (this.tool === "paint") {
-      const state = this.map.stateAt(...this.point(event));
-      this.brushed = new Set(state === null ? [] : [state]);
-      this.act.painting([...this.brushed]);
-    } else {
-      return;
-    }
+    if (this.tool !== "lasso") return;
+    this.lasso = [this.point(event)];
     const node = this.map.svg.node();
     node.setPointerCapture(event.pointerId);
     node.addEventListener("pointerup", () => this.released(), { once: true });
@@ -105,17 +88,12 @@ export class Tools {
       this.map.layers.lasso.selectAll("*").remove();
       this.act.clique(states);
     }
-    if (this.brushed) {
-      const states = [...this.brushed];
-      this.brushed = null;
-      if (states.length) this.act.paint(states);
-    }
   }
 
   clicked(event) {
     if (event.defaultPrevented || !this.map.scene) return;
     const state = this.map.stateAt(...this.point(event));
-    if (state !== null && !["lasso", "paint"].includes(this.tool)) this.use(state);
+    if (state !== null && this.tool !== "lasso") this.use(state);
   }
 
   use(state) {
@@ -130,10 +108,6 @@ export class Tools {
     } else if (this.tool === "lasso") {
       const has = this.chosen.includes(state);
       this.pick(has ? this.chosen.filter((other) => other !== state) : [...this.chosen, state]);
-    } else if (this.tool === "paint") {
-      this.act.paint([state]);
-    } else if (this.tool === "possible") {
-      this.act.possible(state);
     } else {
       this.pick(this.chosen[0] === state ? [] : [state]);
       this.act.look?.(state);
@@ -165,22 +139,19 @@ export class Tools {
   }
 }
 
-export function toolBar(holder, current, choose) {
-  fill(
-    holder,
-    TOOLS.map(([name, label, sentence]) =>
-      h(
-        "button",
-        {
-          type: "button",
-          role: "radio",
-          "aria-checked": String(name === current),
-          title: sentence,
-          "data-tool": name,
-          onclick: () => choose(name),
-        },
-        label,
+// Native radio buttons, so that the keyboard works as everywhere.
+export function choices(holder, name, options, current, choose) {
+  if (!holder.children.length)
+    fill(
+      holder,
+      options.map(([value, label, title]) =>
+        h(
+          "label",
+          { title },
+          h("input", { type: "radio", name, value, onchange: () => choose(value) }),
+          h("span", {}, label),
+        ),
       ),
-    ),
-  );
+    );
+  for (const input of holder.querySelectorAll("input")) input.checked = input.value === current;
 }

@@ -1,263 +1,195 @@
-// The walk panel: a simulated person, released, and compared with a second way.
+// The walk: a simulated person, released as the scenario says, played like a film.
 
-import { h, fill, field, word, short, count } from "./elements.js";
+import { h, fill, field, word, short, count, length } from "./elements.js";
+import { lines } from "./plots.js";
 
-const POLICIES = {
-  same: "the same policy",
-  complete: "complete",
-  categories: "categories",
-  one_step: "one step",
-  distance: "distance (this radius)",
-  pinned: "the pinned policy",
+const TICK = 350;
+const newSvg = (id) => {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("id", id);
+  return svg;
 };
-
-const NOISES = { knorm: "K-norm", staircase: "staircase", laplace: "Laplace" };
+const ERRORS = [
+  ["answer", "an answer"],
+  ["estimate", "the estimate at the time"],
+  ["lagged", "six steps later"],
+  ["smoothed", "in hindsight"],
+];
 
 export class WalkPanel {
-  constructor(holder, results, store, run) {
-    Object.assign(this, { store, results });
-    const { walk } = store.view;
-    const input = (name, properties) =>
-      h("input", { ...properties, onchange: (event) => this.set(name, event.target) });
-    this.inputs = {
-      start: h("input", {
-        type: "text",
-        list: "state-names",
-        autocomplete: "off",
+  constructor(holder, results, bar, store, run) {
+    Object.assign(this, { store, results, bar, walked: null, timer: 0 });
+    const whole = (name, low, high) =>
+      h("input", {
+        type: "number",
+        id: `walk-${name}`,
+        min: low,
+        max: high,
         onchange: (event) => {
-          const state = this.world.labels.indexOf(event.target.value.trim());
-          if (state >= 0) store.walk({ start: state });
-          else event.target.value = this.world.labels[store.view.walk.start];
+          const value = Math.round(Number(event.target.value));
+          store.walk({ [name]: Math.min(high, Math.max(low, Number.isFinite(value) ? value : low)) });
         },
-      }),
-      length: input("length", { type: "number", min: 1, max: 200 }),
-      seed: input("seed", { type: "number", min: 0, max: 4294967295 }),
-      limit: input("limit", { type: "text", inputMode: "decimal" }),
-    };
-    this.repair = select(
-      ["min_error", "min_area", "nearest", "none"],
-      ["least error", "least area", "nearest", "no repair"],
-      (value) => store.walk({ repair: value }),
-    );
-    this.mechanism = select(Object.keys(NOISES), Object.values(NOISES), (mechanism) =>
-      store.walk({ mechanism }),
-    );
-    this.compare = h("input", {
-      type: "checkbox",
-      id: "compare",
-      onchange: () => store.walk({ compare: this.compare.checked }),
-    });
-    const other = (changes) => store.walk({ other: { ...store.view.walk.other, ...changes } });
-    this.otherPolicy = select(Object.keys(POLICIES), Object.values(POLICIES), (policy) => other({ policy }));
-    this.otherPolicy.id = "other-policy";
-    this.otherEpsilon = h("input", {
-      type: "text",
-      inputMode: "decimal",
-      id: "other-epsilon",
-      onchange: (event) => {
-        if (/^\d{1,4}(\.\d{1,6})?$/.test(event.target.value.trim()) && Number(event.target.value) > 0)
-          other({ epsilon: event.target.value.trim() });
-        else event.target.value = store.view.walk.other.epsilon;
-      },
-    });
-    this.otherMechanism = select(Object.keys(NOISES), Object.values(NOISES), (mechanism) =>
-      other({ mechanism }),
-    );
-    this.otherFields = h(
-      "div",
-      { className: "subfields" },
-      field("Policy of B", this.otherPolicy),
-      field("ε of B", this.otherEpsilon),
-      field("Noise of B", this.otherMechanism),
-      h(
-        "button",
-        {
-          type: "button",
-          onclick: () =>
-            store.walk({ pinned: store.view.policy, other: { ...store.view.walk.other, policy: "pinned" } }),
-        },
-        "Pin the current policy as B",
-      ),
-    );
-    this.go = h(
-      "button",
-      { type: "button", className: "primary wide", id: "run-walk", onclick: () => run() },
-      "Run the walk",
-    );
-    this.again = h(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          store.walk({ seed: (store.view.walk.seed + 1) % 4294967295 });
-          run();
-        },
-      },
-      "Another person",
-    );
+      });
+    this.length = whole("length", 1, 600);
+    this.seed = whole("seed", 0, 4294967295);
+    this.compare = h("input", { type: "checkbox", id: "compare", onchange: () => store.walk({ compare: this.compare.checked }) });
+    this.pin = h("button", { type: "button", id: "pin", onclick: () => store.change({ pinned: store.view.draft }) }, "Keep this version as B");
+    this.other = h("p", { className: "note" });
+    this.go = h("button", { type: "button", className: "primary wide", id: "run-walk", onclick: () => run() }, "Run the walk");
     this.result = h("div", { id: "walk-result" });
     fill(
       holder,
-      h("h2", {}, "Watch a release"),
-      h(
-        "p",
-        { className: "simulated" },
-        "This person is simulated. The walk is drawn from the model and the noise from a seed, " +
-          "so these releases are for looking at, not private, and nobody's data is here.",
-      ),
-      h(
-        "div",
-        { className: "fields" },
-        field("Starts in", this.inputs.start),
-        field("Steps", this.inputs.length),
-        field("Seed", this.inputs.seed),
-        field("Limit of ε", this.inputs.limit),
-      ),
-      field(word("repair", "Repair"), this.repair),
-      field(word("noise", "Noise"), this.mechanism),
-      h("label", { className: "check" }, this.compare, " Compare with a second way, B"),
-      this.otherFields,
-      h("div", { className: "row" }, this.go, this.again),
+      h("h2", {}, "Watch a person being released"),
+      h("p", { className: "simulated" }, "This person is simulated. The walk is drawn from the model and the noise from a seed, so these answers are for looking at, not private, and nobody's data is here."),
+      h("div", { className: "fields" }, field("Steps", this.length), field("Person number", this.seed)),
+      h("label", { className: "check" }, this.compare, " Compare with a second version, B"),
+      h("div", { className: "row" }, this.pin),
+      this.other,
+      h("div", { className: "row" }, this.go),
       this.result,
     );
-    this.length = walk.length;
-  }
-
-  set(name, { value }) {
-    const { walk } = this.store.view;
-    if (name === "limit") {
-      const text = value.trim();
-      this.store.walk({
-        limit: text === "" || (/^\d{1,6}(\.\d{1,6})?$/.test(text) && Number(text) > 0) ? text : walk.limit,
-      });
-    } else {
-      const number = Math.round(Number(value));
-      const [low, high] = name === "length" ? [1, 200] : [0, 4294967295];
-      this.store.walk({
-        [name]: Number.isFinite(number) ? Math.min(high, Math.max(low, number)) : walk[name],
-      });
-    }
   }
 
   show(view, world) {
     this.world = world;
-    const { walk } = view;
-    this.inputs.start.value = world.labels[walk.start] ?? world.labels[0];
-    for (const name of ["length", "seed", "limit"]) this.inputs[name].value = walk[name];
-    this.repair.value = walk.repair;
-    this.mechanism.value = walk.mechanism;
-    this.compare.checked = walk.compare;
-    this.otherFields.hidden = !walk.compare;
-    this.otherPolicy.value = walk.other.policy;
-    this.otherPolicy.querySelector('[value="pinned"]').disabled = !walk.pinned;
-    this.otherEpsilon.value = walk.other.epsilon;
-    this.otherMechanism.value = walk.other.mechanism;
+    this.length.value = view.walk.length;
+    this.seed.value = view.walk.seed;
+    this.compare.checked = view.walk.compare;
+    this.pin.parentElement.hidden = !view.walk.compare;
+    this.other.textContent = !view.walk.compare
+      ? ""
+      : view.pinned
+        ? "B is the version that you kept; A is the one that you see."
+        : "B is the scenario as it was opened; A is the one that you see.";
+    const stale = this.walked && (this.of.draft !== view.draft || this.of.world !== world.world);
+    this.result.classList.toggle("stale", Boolean(stale));
+    this.go.textContent = stale ? "Settings changed: run again" : "Run the walk";
   }
 
-  // What the server is asked: run A is the policy on the screen, run B the chosen second way.
   request(view) {
-    const { walk, policy, epsilon } = view;
-    const limit = walk.limit === "" ? {} : { limit: walk.limit };
-    const runs = [{ policy, epsilon, repair: walk.repair, mechanism: walk.mechanism, ...limit }];
-    if (walk.compare) {
-      const { other } = walk;
-      const chosen =
-        other.policy === "same"
-          ? policy
-          : other.policy === "pinned"
-            ? (walk.pinned ?? policy)
-            : { base: other.policy, radius: policy.radius };
-      runs.push({
-        policy: chosen,
-        epsilon: other.epsilon,
-        repair: walk.repair,
-        mechanism: other.mechanism,
-        ...limit,
-      });
-    }
-    return {
-      seed: walk.seed,
-      length: walk.length,
-      start: Math.min(walk.start, this.world.n_states - 1),
-      runs,
-    };
+    const { walk, draft } = view;
+    const runs = [draft, ...(walk.compare ? [view.pinned ?? { changes: {}, edges: null }] : [])];
+    return { seed: walk.seed, length: walk.length, runs };
   }
 
-  showResult(walked, view) {
-    this.walked = walked;
-    const names = ["A", "B"];
-    const unit = this.world.unit;
+  showResult(walked, view, world, places) {
+    Object.assign(this, { walked, world, places, of: { draft: view.draft, world: world.world } });
+    const two = walked.runs.length > 1;
+    const off = (value) => (value === null ? "–" : length(value, world.unit));
     fill(
       this.result,
-      walked.runs.map((run, i) =>
+      h(
+        "table",
+        {},
+        h("caption", {}, "Off by, on average"),
+        two ? h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "A"), h("th", { scope: "col" }, "B"))) : null,
         h(
-          "div",
-          { className: `run run-${names[i].toLowerCase()}` },
-          h(
-            "h3",
-            {},
-            walked.runs.length > 1 ? `${names[i]}: ` : "",
-            `ε = ${run.epsilon}, spent ${short(run.spent.value)}` +
-              (run.limit ? ` of ${short(run.limit.value)}` : ""),
+          "tbody",
+          {},
+          ERRORS.map(([key, label]) =>
+            h("tr", { "data-error": key }, h("th", { scope: "row" }, label), walked.runs.map((run) => h("td", {}, off(run.mean_error[key])))),
           ),
-          h(
-            "table",
-            {},
-            h(
-              "tbody",
-              {},
-              [
-                ["answer", "released"],
-                ["estimate", "estimate"],
-                ["smoothed", "smoothed"],
-              ].map(([key, label]) =>
-                h(
-                  "tr",
-                  { "data-error": key },
-                  h("th", { scope: "row" }, key === "answer" ? label : word(key, label)),
-                  h("td", {}, run.mean_error[key] === null ? "–" : `${short(run.mean_error[key])} ${unit}`),
-                ),
-              ),
-            ),
-          ),
-          run.refused
-            ? h(
-                "p",
-                { className: "alarm-text" },
-                `Stopped after ${count(run.steps.length, "release")}: the ledger's limit allows no more.`,
-              )
-            : null,
+          h("tr", {}, h("th", { scope: "row" }, "answers"), walked.runs.map((run) => h("td", {}, short(run.answers)))),
+          h("tr", {}, h("th", { scope: "row" }, "spent"), walked.runs.map((run) => h("td", {}, short(run.spent.value)))),
         ),
       ),
-      h("p", { className: "note" }, "Errors are root mean squares over the walk."),
+      walked.runs.map((run, i) =>
+        run.refused
+          ? h("p", { className: "note" }, `${two ? `${"AB"[i]}: ` : ""}${count(run.refused, "answer")} would have cost more than the budget of ${run.limit.words}; nothing was said then.`)
+          : null,
+      ),
     );
-    this.results.show(walked, this.world, this.places, view);
+    this.buildFilm(two);
+    this.showTime(view);
   }
 
-  // The marks of the present moment on the large map.
+  buildFilm(two) {
+    const last = this.walked.path.length;
+    this.play = h("button", { type: "button", id: "play", onclick: () => this.toggle() }, "▶ Play");
+    this.slider = h("input", { type: "range", id: "walk-time", min: 1, max: last, step: 1, "aria-label": "Time of the walk", oninput: () => this.store.walk({ time: Number(this.slider.value) }) });
+    this.clock = h("output", { htmlFor: "walk-time" });
+    this.which = two
+      ? h(
+          "fieldset",
+          { className: "segmented" },
+          h("legend", { className: "hidden" }, "Version on the map"),
+          ["A", "B"].map((name, i) =>
+            h("label", {}, h("input", { type: "radio", name: "run", value: i, onchange: () => this.store.walk({ shown: i }) }), name),
+          ),
+        )
+      : null;
+    fill(this.bar, this.play, this.slider, this.clock, this.which);
+    this.plots = { error: newSvg("error-plot"), ledger: newSvg("ledger-plot") };
+    const figure = (title, svg) => h("figure", { className: "mini" }, h("figcaption", {}, title), svg);
+    fill(
+      this.results,
+      two ? h("p", { className: "ab-key" }, h("span", { className: "key key-a" }), "A, as you see it ", h("span", { className: "key key-b" }), "B") : null,
+      figure(h("span", {}, "Off by: answers as dots, the ", word("estimate"), " as a line"), this.plots.error),
+      figure(h("span", {}, "The ", word("ledger"), " filling up"), this.plots.ledger),
+    );
+  }
+
+  toggle() {
+    if (this.timer) return this.stop();
+    const { walk } = this.store.view;
+    if (walk.time >= this.walked.path.length) this.store.walk({ time: 1 });
+    this.timer = setInterval(() => {
+      const { time } = this.store.view.walk;
+      if (!this.walked || time >= this.walked.path.length) this.stop();
+      else this.store.walk({ time: time + 1 });
+    }, TICK);
+    this.play.textContent = "❚❚ Pause";
+    return undefined;
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = 0;
+    if (this.play) this.play.textContent = "▶ Play";
+  }
+
+  showTime(view) {
+    if (!this.walked) return;
+    const last = this.walked.path.length;
+    const time = Math.min(view.walk.time, last);
+    this.slider.value = String(time);
+    const when = this.walked.times[time - 1];
+    this.clock.textContent = `${when === null ? "step" : `${when}, step`} ${time} of ${last}`;
+    for (const input of this.which?.querySelectorAll("input") ?? []) input.checked = Number(input.value) === view.walk.shown;
+    const kinds = ["a", "b"];
+    const of = (key) => this.walked.runs.map(({ steps }, i) => ({ name: "AB"[i], values: steps.map((step) => step[key]), kind: kinds[i] }));
+    lines(this.plots.error, [...of("error").map((s) => ({ ...s, name: `answers ${s.name}`, kind: `${s.kind} dots` })), ...of("estimate_error")], { time, label: "Off by", unit: this.world.unit });
+    const total = this.walked.runs[0].limit?.total?.value ?? null;
+    lines(this.plots.ledger, of("spent").map((s) => ({ ...s, step: true })), { time, limit: total, label: "Spent" });
+  }
+
+  run(view) {
+    return this.walked?.runs[view.walk.shown] ?? this.walked?.runs[0];
+  }
+
+  // The marks of the present moment on the map, with the trail that led there.
   tracks(view) {
-    const walked = this.walked;
-    if (!walked) return [];
-    const { steps } = walked.runs[view.walk.shown] ?? walked.runs[0];
-    const last = Math.min(view.walk.time, steps.length);
-    const step = steps[last - 1];
+    const run = this.run(view);
+    if (!run) return [];
+    const upto = Math.min(view.walk.time, run.steps.length);
     if (!this.world.answers_are_places) {
-      const here = walked.path.map((state) => [this.places[2 * state], this.places[2 * state + 1]]);
-      return [{ kind: "truth", points: here, upto: last }];
+      const here = this.walked.path.map((state) => [this.places[2 * state], this.places[2 * state + 1]]);
+      return [{ kind: "truth", points: here, upto }];
     }
+    const said = run.steps.slice(0, upto).filter(({ answer }) => answer);
+    const last = said[said.length - 1];
     return [
-      { kind: "truth", points: walked.places, upto: last },
-      ...(step
-        ? [
-            { kind: "answer", points: [step.answer], lone: true },
-            { kind: "estimate", points: [step.estimate], lone: true },
-          ]
-        : []),
+      { kind: "truth", points: this.walked.places, upto },
+      { kind: "smoothed", points: run.smoothed, upto },
+      { kind: "lagged", points: run.lagged, upto: Math.max(0, upto - 6) },
+      { kind: "answers", points: said.map(({ answer }) => answer), dots: true },
+      ...(last && last.time === run.steps[upto - 1].time ? [{ kind: "answer", points: [last.answer], lone: true }] : []),
+      { kind: "estimate", points: [run.steps[upto - 1].estimate], lone: true },
     ];
   }
 
   posterior(view) {
-    const run = this.walked?.runs[view.walk.shown] ?? this.walked?.runs[0];
+    const run = this.run(view);
     const step = run?.steps[Math.min(view.walk.time, run.steps.length) - 1];
     if (!step) return null;
     const values = Array(this.world.n_states).fill(0);
@@ -268,16 +200,11 @@ export class WalkPanel {
   }
 
   forget() {
+    this.stop();
     this.walked = null;
     fill(this.result);
-    this.results.forget();
+    fill(this.bar);
+    fill(this.results, h("p", { className: "empty" }, "Nothing was released yet. Run the walk to see it on the map, how far off it is, and what it spends."));
   }
 }
 
-function select(values, labels, choose) {
-  return h(
-    "select",
-    { onchange: (event) => choose(event.target.value) },
-    values.map((value, i) => h("option", { value }, labels[i])),
-  );
-}

@@ -11,10 +11,17 @@ export const WORDS = {
   categories: "States of the same category must look alike; which category it is may become known.",
   distance: "States whose answers are close to each other must look alike; far apart ones need not.",
   "one-step": "States that can be reached in one step from the same state must look alike.",
-  ε: "The price of a release: the smaller, the more alike linked states look and the larger the noise.",
+  ε: "The price of an answer: the smaller, the more alike linked places look and the larger the noise.",
+  limit: "The most that may be spent on one person, in all or within any window of time; beyond it nothing is said.",
+  schedule: "When it speaks: fewer answers at a higher price each may tell more for the same budget.",
+  error: "How far an answer is from the truth, on average over the noise.",
+  silence: "How far off a guess is that knows the model but no answer, on average.",
+  "root mean square": "The root of the expected squared distance between answer and truth, as dphmm check prints it.",
+  "least error": "No mechanism that answers every point of the lattice under such a hull errs by less.",
+  gamma: "Where the first step of a staircase ends, between 0 and 1; the best one is found by itself.",
+  shape: "The body in whose shape noise is spread: the hull, a larger one with a smaller error, or Laplace's.",
+  delta: "Above zero, places that together are less likely than δ are not protected at all.",
   hull: "The sensitivity hull K, the convex hull of the differences that edges must hide: noise is spread in its shape.",
-  "l1 ball":
-    "What Laplace noise uses instead of the hull: a diamond that reaches as far as the longest difference, in all directions.",
   area: "The size of the hull in the units of the answers; zero if the hull is flat.",
   rank: "How many directions the hull spans; if it is fewer than the answers have, some states are told apart with certainty.",
   "mean squared error":
@@ -31,11 +38,7 @@ export const WORDS = {
   min_area: "Links an exposed state where the hull's area grows least (the paper's Algorithm 3).",
   min_error:
     "Links an exposed state where the mean squared error stays smallest, which the area only stands for.",
-  prior: "What is believed before a release: how likely each state is, from the model and the past.",
-  posterior:
-    "What is believed after a release: the prior weighed by how well each state explains the answer.",
-  estimate: "The mean of the posterior, which anyone can compute from the release and the model.",
-  smoothed: "The estimate of every step with all releases in hand, later ones included.",
+  estimate: "Where the person is believed to be, which anyone can compute from the answers and the model.",
   ledger: "The sum of every ε spent on one person; at its limit, releases are refused.",
   "worst pair": "How far the odds of any two possible states can move in one release, linked or not.",
 };

@@ -1,0 +1,154 @@
+"""How the page shows a scenario: places, cells, categories, a sensible slider."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dphmm._types import FloatArray
+from dphmm.errors import ArgumentError, MissingExtraError
+from dphmm.scenario import Scenario
+from dphmm.scenario.building import category_of, unit_of
+from dphmm.studio.requests import MAX_STATES, MAX_TEXT
+from dphmm.tables.geo import LocalPlane
+
+__all__ = ["Drawing", "cell_of", "describe", "draw"]
+
+DRAWN_MOVES = 60
+"""With more states than this the moves of a model are too dense to draw as arrows."""
+
+FEW_STATES = 30
+"""So few states are better seen as points with names than as a handful of cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """How the page shows a scenario."""
+
+    title: str
+    about: str
+    unit: str = ""
+    axes: tuple[str, ...] = ()
+    places: FloatArray | None = None
+    """Where each state is drawn; None leaves it to the page."""
+    cell: float | None = None
+    """The side of a square cell around each place, if the states are cells of a grid."""
+    plane: LocalPlane | None = None
+    """Where on Earth the answers are, if they are places."""
+    metres: float = 1.0
+    """How many metres a unit of the answers has on the plane."""
+
+    def degrees(self, answers: FloatArray) -> list[list[float]] | None:
+        """Longitude and latitude of answers on a map, for export; None without a map."""
+        if self.plane is None or not len(answers):
+            return None
+        try:
+            latitude, longitude = self.plane.to_degrees(*(answers.T * self.metres))
+        except MissingExtraError:
+            return None
+        degrees: list[list[float]] = np.stack([longitude, latitude], axis=1).round(7).tolist()
+        return degrees
+
+
+def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
+    """What the page needs to draw the scenario."""
+    column = _category_column(scenario)
+    categories = (
+        [str(value)[:MAX_TEXT] for value in category_of(scenario.states, column)]
+        if column
+        else ["place"] * len(scenario.states)
+    )
+    names = [name for name, _ in Counter(categories).most_common()]
+    number = {name: i for i, name in enumerate(names)}
+    places, query = drawing.places, scenario.query
+    return {
+        "title": drawing.title,
+        "about": drawing.about,
+        "n_states": len(scenario.states),
+        "dimension": query.dimension,
+        "unit": drawing.unit,
+        "axes": list(drawing.axes),
+        "labels": [label[:MAX_TEXT] for label in scenario.labels],
+        "columns": [*scenario.states.texts, *scenario.states.numbers],
+        "category_names": names,
+        "categories": [number[name] for name in categories],
+        "places": None if places is None else places.round(6).ravel().tolist(),
+        "cell": drawing.cell,
+        "answers_are_places": places is not None
+        and query.dimension == 2
+        and bool(np.allclose(places, query.values, atol=1e-9)),
+        "moves": _moves(scenario),
+        "radius": _radii(scenario, drawing),
+        "has_dates": scenario.settings.clock.has_dates,
+        "time_step": str(scenario.settings.clock.step),
+    }
+
+
+def _moves(scenario: Scenario) -> list[int] | None:
+    if len(scenario.states) > DRAWN_MOVES:
+        return None
+    moves = scenario.model.on_places.at(1).transition.tocoo()
+    pairs: list[int] = np.stack([moves.row, moves.col], axis=1).ravel().tolist()
+    return pairs
+
+
+def _radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
+    """A sensible slider for the distance policy, as exact decimals."""
+    query, cell = scenario.query, drawing.cell
+    spread = float(np.ptp(query.values, axis=0).max())
+    # A grid's slider ends at a few cells: beyond, the policy is nearly complete.
+    most = max(spread if cell is None else min(spread, 6 * cell), float(query.step))
+    step = max(10.0 ** np.floor(np.log10(most / 20)), float(query.step))
+    usual = max(1, round(0.4 * most / step)) * step
+    chosen = {"step": step, "most": np.ceil(most / step) * step, "usual": usual}
+    return {name: f"{value:.6g}" for name, value in chosen.items()}
+
+
+def _category_column(scenario: Scenario) -> str | None:
+    """The column whose values colour the states: the policy's own, or the first of texts."""
+    return scenario.settings.policy.category or next(iter(scenario.states.texts), None)
+
+
+def draw(scenario: Scenario) -> Drawing:
+    """The drawing that a scenario's table of states suggests."""
+    states, query = scenario.states, scenario.query
+    if len(states) > MAX_STATES:
+        raise ArgumentError(
+            f"scenario must have at most {MAX_STATES} states in the studio, got {len(states)}"
+        )
+    places = None
+    if states.place_columns:
+        places = states.values(states.place_columns)
+    elif query.dimension == 2:
+        places = query.values
+    on_earth = states.plane is not None and scenario.columns == states.place_columns
+    return Drawing(
+        title=scenario.name,
+        about=f"{len(states):,} states; model: {scenario.source}",
+        unit=unit_of(scenario),
+        axes=("east", "north") if on_earth else scenario.columns,
+        places=places,
+        cell=cell_of(places) if places is not None and len(states) >= FEW_STATES else None,
+        plane=states.plane if on_earth else None,
+    )
+
+
+def cell_of(places: FloatArray) -> float | None:
+    """The side of the cells if the places are the centres of a square grid's cells.
+
+    >>> cell_of(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [3.5, 2.5]]))
+    1.0
+    >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
+    True
+    """
+    gaps = [np.diff(np.unique(axis.round(6))) for axis in places.T]
+    if len(places) < 4 or not all(len(gap) for gap in gaps):
+        return None
+    side = float(gaps[0].min())
+    steps = np.rint((places - places.min(axis=0)) / side)
+    regular = np.allclose(places - places.min(axis=0), steps * side, atol=1e-3 * side)
+    square = np.isclose(gaps[1].min(), side) and len(np.unique(steps, axis=0)) == len(places)
+    return round(side, 6) if regular and square else None
