@@ -200,7 +200,7 @@ def test_an_address_with_a_password_is_in_no_argument(tmp_path):
     unit = (ROOT / "deploy/dphmm.service").read_text()
     assert "serve env:STORE" in unit
     assert "${STORE}" not in unit
-    assert "serve env:STORE" in (ROOT / "deploy/Containerfile").read_text()
+    assert '"serve", "env:STORE"' in (ROOT / "deploy/Containerfile").read_text()
     done = subprocess.run(
         [*DPHMM, "serve", "postgresql://ann:hunter2@127.0.0.1:1/store"],
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},

@@ -18,7 +18,7 @@ from dphmm.books.rows import (
     find_queries,
     find_standing,
     person_of,
-    write_marks,
+    put_mark,
 )
 from dphmm.books.sealing import MODULUS, extend, total
 from dphmm.books.store import Store
@@ -103,7 +103,7 @@ def _person_problems(transaction: Transaction, person: Person, stone: Tombstone)
         yield f"the answers' numbers must be 1 to {person.entries} without a gap"
     head, cost = stone.head, Fraction(0)
     for row in said:
-        head = extend(head, person.salt, row)
+        head = extend(head, person.salt, tuple(row))
         cost += Fraction(row[EPSILON])
     if head != person.head:
         yield "the chain does not lead from the first answer to its head"
@@ -128,8 +128,10 @@ def _standing_problems(
     )
     if latest and not standings:
         yield "there are answers but no standing"
-    marks = {query: bytes(content) for query, _, content in standings}
-    if write_marks(marks) != person.marks:
+    marks = ""
+    for query, _, content in standings:
+        marks = put_mark(marks, query, bytes(content))
+    if marks != person.marks:
         yield "the standings are not those that were written last"
     spent = Fraction(0)
     for query, time, content in standings:

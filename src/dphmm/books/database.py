@@ -262,7 +262,8 @@ class Postgres(Database):
             raise ArgumentError("url must be an address that PostgreSQL can read") from None
         # For messages: without the user and password, wherever in the address they are.
         port = f":{facts['port']}" if "port" in facts else ""
-        super().__init__(f"postgresql://{facts.get('host', '')}{port}/{facts.get('dbname', '')}")
+        place = f"{facts.get('host', '')}{port}/{facts.get('dbname', '')}"
+        super().__init__(f"postgresql://{place}")
         self._facts: dict[str, Any] = {
             "connect_timeout": int(BUSY_SECONDS),
             "keepalives_idle": int(BUSY_SECONDS),

@@ -11,9 +11,9 @@ from dphmm.books.rows import (
     PERSON,
     find_facts,
     person_of,
+    put_mark,
     replace_people,
     set_fact,
-    write_marks,
 )
 from dphmm.books.schema import MIGRATIONS, OLDEST, VERSION, statements
 from dphmm.books.sealing import NO_HEAD, Seals, extend, make_roots
@@ -128,11 +128,13 @@ def seal_everything(transaction: Transaction) -> None:
         for answer in transaction.rows(
             f"SELECT number, {CELLS} FROM answers WHERE person = ? ORDER BY number", (row[0],)
         ):
-            head = extend(head, salt, answer)
+            head = extend(head, salt, tuple(answer))
         standings = transaction.rows(
             "SELECT query, content FROM standings WHERE person = ?", (row[0],)
         )
-        marks = write_marks({query: bytes(content) for query, content in standings})
+        marks = ""
+        for query, content in standings:
+            marks = put_mark(marks, query, bytes(content))
         person = person_of(client, name, (*cells, salt, head, marks))
         replace_people(seals, [(None, person)])
     seals.write_root()

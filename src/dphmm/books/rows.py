@@ -96,8 +96,8 @@ class Person(NamedTuple):
 # What is written in one commit is read in the next one, with the same seal.
 @lru_cache(2**14)
 def _seal_of(person: Person) -> int:
-    client, name, *numbers, salt, head, marks = person
-    return seal(b"person", salt, head, (*numbers, client, name, marks))
+    cells = (*person[:8], person.marks)
+    return seal(b"person", person.salt, person.head, cells)
 
 
 # A few texts stand in many rows, and reading a number or a limit is slow.
@@ -311,7 +311,7 @@ def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]
         standings.append((person.number, query, law, standing.time, content))
         after = Person(
             *(*person[:5], str(add_up(prices)), person.entries + len(records), person.version + 1),
-            *(person.salt, head, write_marks(read_marks(person.marks) | {query: content})),
+            *(person.salt, head, put_mark(person.marks, query, content)),
         )
         people.append((person, after))
     transaction = seals.transaction
@@ -332,18 +332,11 @@ def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]
     )
 
 
-def read_marks(text: str) -> dict[str, str]:
-    """The checksum of each question's standing; no name has a tab or ends a line."""
-    return dict(line.split("\t") for line in text.splitlines())
-
-
-def write_marks(marks: Mapping[str, str | bytes]) -> str:
-    """The same as text; of a standing's bytes the end is the checksum."""
-    lines = []
-    for query, mark in sorted(marks.items()):
-        kept = mark[-CHECKSUM:].hex() if isinstance(mark, bytes) else mark
-        lines.append(f"{query}\t{kept}")
-    return "\n".join(lines)
+def put_mark(marks: str, query: str, content: bytes) -> str:
+    """The lines of all questions, with the checksum at the end of a standing's bytes for one."""
+    begin = f"{query}\t"
+    others = [line for line in marks.split("\n") if line and not line.startswith(begin)]
+    return "\n".join(sorted([*others, begin + content[-CHECKSUM:].hex()]))
 
 
 def replace_people(seals: Seals, pairs: Sequence[tuple[Person | None, Person]]) -> None:
@@ -382,11 +375,17 @@ def _cells(record: Record) -> tuple[object, ...]:
         record.line.query,
         record.time,
         record.law,
-        json.dumps(record.lattice),
+        _listed(record.lattice),
         str(record.spacing),
-        json.dumps(record.estimate),
+        _listed(record.estimate),
         str(record.epsilon),
         str(record.constrained),
         int(record.private),
         record.statement,
     )
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    """Numbers as JSON; Python writes finite ones alike, and several times quicker."""
+    text = str(list(values))
+    return json.dumps(values) if "n" in text else text

@@ -7,8 +7,9 @@ the sum of all seals is written with every commit, in parts that commits do not 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from dphmm.books.database import Transaction
@@ -16,7 +17,8 @@ from dphmm.books.schema import ROOTS
 
 __all__ = ["NO_HEAD", "Root", "Roots", "Seals", "extend", "find_roots", "seal", "total"]
 
-NO_HEAD = bytes(32)
+HEAD_BYTES = 32
+NO_HEAD = bytes(HEAD_BYTES)
 """Where the chain of somebody begins who was never erased."""
 
 SEAL_BYTES = 256
@@ -36,18 +38,23 @@ Roots: TypeAlias = Mapping[int, Root]
 """By number."""
 
 
-def extend(head: bytes, salt: bytes, cells: Sequence[object]) -> bytes:
+@cache
+def _joined(count: int) -> str:
+    """What writes so many cells as one text; several times quicker than `join`."""
+    return "\0".join(["%s"] * count)
+
+
+def extend(head: bytes, salt: bytes, cells: tuple[object, ...]) -> bytes:
     """The head of a chain after an answer; the last cell may hold any text."""
-    content = "\0".join(map(str, cells)).encode()
-    commitment = hashlib.sha256(b"dphmm answer 1" + salt + content).digest()
-    return hashlib.sha256(b"dphmm link 1" + head + commitment).digest()
+    content = b"dphmm answer 1" + salt + (_joined(len(cells)) % cells).encode()
+    commitment = hashlib.blake2b(content, digest_size=HEAD_BYTES).digest()
+    return hashlib.blake2b(b"dphmm link 1" + head + commitment, digest_size=HEAD_BYTES).digest()
 
 
-def seal(kind: bytes, secret: bytes, head: bytes, cells: Sequence[object]) -> int:
+def seal(kind: bytes, secret: bytes, head: bytes, cells: tuple[object, ...]) -> int:
     """The seal of a row; the last cell may hold any text."""
-    content = "\0".join(map(str, cells)).encode()
-    hashed = hashlib.shake_256(b"dphmm seal 1 " + kind + secret + head + content)
-    return int.from_bytes(hashed.digest(SEAL_BYTES), "little")
+    content = b"dphmm seal 1 " + kind + secret + head + (_joined(len(cells)) % cells).encode()
+    return int.from_bytes(hashlib.shake_256(content).digest(SEAL_BYTES), "little")
 
 
 @dataclass
