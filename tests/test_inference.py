@@ -297,7 +297,7 @@ def test_the_most_likely_path_never_enters_a_state_that_no_move_leads_to():
     [
         (lambda m: m.filter([[0.0, 0.0]], start=0), r"observations\[0\] must have 6 values"),
         (lambda m: m.filter(np.zeros(6), start=0), r"observations\[0\] must be a vector"),
-        (lambda m: m.filter(3, start=0), r"observations must be an array or an iterable"),
+        (lambda m: m.filter(3, start=0), r"observations must be a sequence, got int"),
         (
             lambda m: m.score([None, [np.nan] * 6], start=0),
             r"observations\[1\] must hold neither NaN",

@@ -843,6 +843,14 @@ def test_an_output_never_replaces_what_a_run_reads(tmp_path: Path, name: str) ->
     assert run("store", "export", book, "-o", book).exit_code == 2
 
 
+def test_a_stream_of_a_closed_journal_says_so(tmp_path: Path) -> None:
+    with Journal(tmp_path / "ledger.jsonl") as journal:
+        ann = paper_scenario().stream("ann", book=journal, time=0)
+        ann.release(1)
+    with pytest.raises(ArgumentError, match="book must be open, got a journal that was closed"):
+        ann.statement()
+
+
 def test_a_journal_that_was_killed_says_its_last_answers_to_the_belief_again(
     tmp_path: Path,
 ) -> None:

@@ -19,6 +19,7 @@ from tests import paper
 from tests.crash import world
 from tests.crash.postgres import running_server
 from tests.crash.world import ask, release, same, terms
+from tests.older_store import make_older
 
 
 def release_once(path):
@@ -105,16 +106,7 @@ def test_an_older_store_goes_on_from_where_its_lines_stand(tmp_path):
     assert len(list(adopt_terms(store, second.terms, same_states=True))) == 1
     second.stream("ann", book=store).release(3)
     with store.database.transaction() as transaction:
-        transaction.rows("ALTER TABLE adoptions DROP COLUMN content")
-        for column in ("clocks", "head", "closed"):
-            transaction.rows(f"ALTER TABLE tombstones DROP COLUMN {column}")
-        for column in ("salt", "head", "marks"):
-            transaction.rows(f"ALTER TABLE people DROP COLUMN {column}")
-        transaction.rows("ALTER TABLE people RENAME COLUMN commits TO version")
-        transaction.rows("ALTER TABLE keys DROP COLUMN expires")
-        for table in ("roots", "acts"):
-            transaction.rows(f"DROP TABLE {table}")
-        transaction.rows("UPDATE facts SET value = '3' WHERE name = 'version'")
+        make_older(transaction, 3)
     store.close()
     store = Store.open(tmp_path / "old.db")
     ann = second.stream("ann", book=store)

@@ -44,6 +44,7 @@ from dphmm.release.admission import Verdict
 from dphmm.release.book import Book
 from dphmm.release.engine import Answered, Ask
 from dphmm.spark.folder import FolderBook, Person
+from tests.older_store import make_older
 from tests.scenarios import FEWER, run
 from tests.windows import PRICES, SCHEDULES, SLOTS, Plain, Row, allows, holds, limits
 
@@ -686,8 +687,7 @@ def test_a_tombstone_of_an_older_store_counts_in_every_window(tmp_path: Path) ->
         engine.release(store, [ask(TOWN, "place", [(1, Fraction(1))])])
         store.erase("ann")
         with store.database.transaction() as transaction:
-            transaction.rows("ALTER TABLE tombstones DROP COLUMN clocks")
-            transaction.rows("UPDATE facts SET value = '4' WHERE name = 'version'")
+            make_older(transaction, 4)
     with closing(Store.open(url)) as store:
         later = [(1000, Fraction(1))]
         for limit, verdict in (("1 per 3 steps", Verdict.OVER), ("2 per 3 steps", 0), ("2", 0)):

@@ -159,6 +159,8 @@ class Journal(MemoryBook):
     def _read_standing(self, place: tuple[int, int] | None) -> Standing | None:
         if place is None:
             return None
+        if self._file.closed:
+            raise ArgumentError("book must be open, got a journal that was closed")
         start, size = place
         return _standing(json.loads(os.pread(self._file.fileno(), size, start)))
 

@@ -19,6 +19,7 @@ from dphmm.studio.drawing import Drawing
 from dphmm.studio.opened import Opened
 from dphmm.studio.requests import MAX_STATES, Open
 from dphmm.tables.datasets.city import synthetic_city
+from dphmm.tables.datasets.running_example import running_example
 from dphmm.tables.geo import Grid, LocalPlane
 
 __all__ = ["open_example"]
@@ -42,19 +43,13 @@ def open_example(request: Open) -> Opened:
 
 def paper() -> Opened:
     """The running example: six states, temperature and noise level, three categories."""
-    transition = [
-        [0.0, 0.5, 0.25, 0.0, 0.25, 0.0],
-        [0.0, 0.0, 0.5, 0.5, 0.0, 0.0],
-        [0.0, 0.0, 0.5, 0.0, 0.5, 0.0],
-        [0.0, 0.25, 0.0, 0.25, 0.25, 0.25],
-        [0.0, 0.0, 0.0, 0.0, 0.5, 0.5],
-        [0.0, 0.0, 0.0, 0.25, 0.25, 0.5],
-    ]
-    values = np.array([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]], dtype=np.float64)
+    example = running_example()
+    values = example.query.values
+    shapes = {"cafeteria": "octagon", "school": "circle", "grocery": "square"}
     states = States(
-        ("s1", "s2", "s3", "s4", "s5", "s6"),
+        example.labels,
         {"temperature": values[:, 0], "noise level": values[:, 1]},
-        {"category": ("octagon", "circle", "circle", "square", "square", "square")},
+        {"category": tuple(shapes[kind] for kind in example.kinds)},
     )
     drawing = Drawing(
         title="The paper's running example",
@@ -62,7 +57,7 @@ def paper() -> Opened:
         axes=tuple(states.numbers),
         places=values,
     )
-    return _opened(states, MarkovModel(transition), drawing, repair="none")
+    return _opened(states, example.model, drawing, repair="none")
 
 
 def city(size: int) -> Opened:
