@@ -133,7 +133,8 @@ class Journal(MemoryBook):
         if self._file.closed:
             return
         try:
-            self._put_down()
+            with self._guard:
+                self._put_down()
         finally:
             self._file.close()
 
@@ -195,8 +196,6 @@ class Journal(MemoryBook):
 
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
         """Write lines and wait until they are on disk; all of them are there, or an error."""
-        if os.getpid() != self._process:
-            raise DataError(f"{self.path}: ledger must be used by the process that opened it")
         stood = [_standing_line(standing) for standing in standings]
         if not lines and not stood:
             return
@@ -226,7 +225,6 @@ class Journal(MemoryBook):
                 f"{self.path}: ledger must be writable, got: {fault.strerror}"
             ) from None
         file = os.fdopen(opened, "a+b", buffering=0)
-        self._process = os.getpid()
         hold(file, f"{self.path}: ledger")
         return file
 

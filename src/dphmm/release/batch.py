@@ -7,7 +7,6 @@ would give, to the last bit.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -22,6 +21,7 @@ from dphmm.chain.markov import Chain
 from dphmm.cost.budget import Budgets
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
+from dphmm.cost.sharing import Single, Turns, one_at_a_time
 from dphmm.cost.totals import Totals
 from dphmm.cost.words import release_statement
 from dphmm.errors import ArgumentError, check_name, expect, expect_each
@@ -48,12 +48,11 @@ from dphmm.release.schedule import (
     speaking_people,
 )
 from dphmm.release.standing import Standing, shared_by
-from dphmm.release.threads import one_at_a_time
 
 __all__ = ["Batch"]
 
 
-class Batch:
+class Batch(Single):
     """Private answers for many people, step by step.
 
     Several threads may share a batch: each release moves everybody to a step of its own.
@@ -130,7 +129,7 @@ class Batch:
         self._spoke = np.full(len(people), NEVER)
         self._clock = ""
         self._plane: str | None = None
-        self._lock = threading.RLock()
+        self._lock = Turns("batch")
         self.estimate = check_estimate(estimate)
         beliefs = read_beliefs(start, len(people), model)
         threads = os.cpu_count() or 1 if threads is None else whole(threads, "threads", 1)
