@@ -129,6 +129,8 @@ class Stream(Single):
         self._lock = Turns("stream")
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
+        self._is_fixed = schedule is None or schedule.error is None
+        """Whether no earlier answer decides when something is said."""
         self._around = Surroundings(None)
         """Where states are, and the hours of slots; a scenario's."""
 
