@@ -39,6 +39,7 @@ from dphmm import (
     Stream,
 )
 from dphmm.books.changing import adopt_terms
+from dphmm.errors import MovedError
 from dphmm.release import admission, engine
 from dphmm.release.admission import LONGEST_GAP, Verdict
 from dphmm.release.book import Book
@@ -789,6 +790,18 @@ def test_a_stream_that_was_open_at_an_adoption_states_nothing_false(
         for act in (lambda: old.release(3), old.statement):
             with pytest.raises(ArgumentError, match="dphmm ledger adopt"):
                 act()
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_law_is_adopted_only_from_where_a_line_stands(tmp_path: Path, kind: str) -> None:
+    """Another thread, or process, may answer between looking and adopting."""
+    town = paper_scenario()
+    with book_of(kind, tmp_path) as book:
+        engine.release(book, [ask(town, [("ann", 1, 1)])])
+        (place,) = book.places([Line("", "ann", "state")])
+        engine.release(book, [ask(town, [("ann", 2, 3)])])
+        with pytest.raises(MovedError):
+            book.adopt(place.standing)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", BOOKS)

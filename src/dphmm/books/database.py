@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from dphmm.books.watching import Watch
 from dphmm.errors import ArgumentError, StoreError, expect, require
+from dphmm.tables.files import as_path
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
 
@@ -334,7 +335,7 @@ def connect(url: str | Path) -> Database:
                 "url must be the path of a file, got none: what is said would be forgotten and "
                 "said again"
             )
-        return Sqlite(path)
+        return Sqlite(str(as_path(path, "url")))
     if scheme in ("postgresql", "postgres"):
         return Postgres(url)
     raise ArgumentError(

@@ -26,7 +26,7 @@ from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse
+from dphmm.release.book import KeyInUse, check_adoption
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -109,6 +109,7 @@ class Journal(MemoryBook):
         expect(standing, Standing, "standing")
         with self._guard:
             before = self._find_standing(standing.line)
+            check_adoption(before, standing)
             was = None if before is None else before.law.hex()
             facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
             self._append([_line("adopted", facts)], [standing])

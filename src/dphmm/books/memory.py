@@ -14,7 +14,7 @@ from dphmm.cost.totals import Totals
 from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse, check_commit
+from dphmm.release.book import KeyInUse, check_adoption, check_commit
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -181,6 +181,7 @@ class MemoryBook(Single):
         """
         expect(standing, Standing, "standing")
         with self._guard:
+            check_adoption(self._find_standing(standing.line), standing)
             self._stand([standing])
             self._adopted[standing.line] = standing
 
