@@ -57,7 +57,7 @@ bench: .venv/.installed-bench ## measure and write bench/results.json; BENCH=hul
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
 docs: .venv/.installed ## build the documentation into site/
-	@$(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/sphinx-build -q -W --keep-going docs site
 
 # Hashes and no address: whoever installs chooses the package index.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header \
