@@ -8,7 +8,7 @@ WORKERS ?= 2
 DATA ?= ../shared/data
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-spark demo test test-full check format bench evidence pages docs lock system-packages clean
+.PHONY: help install install-spark demo test test-full check format bench evidence pages docs release lock system-packages clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -29,6 +29,10 @@ help: ## list the targets
 
 .venv/.installed-bench: requirements-bench.lock .venv/.installed
 	@$(PIP) install -qq --require-hashes -r requirements-bench.lock
+	@touch $@
+
+.venv/.installed-release: requirements-release.lock .venv/.installed
+	@$(PIP) install -qq --require-hashes -r requirements-release.lock
 	@touch $@
 
 install: .venv/.installed ## build .venv: the library, the light extras, the tools
@@ -69,6 +73,11 @@ pages: .venv/.installed ## write the numbers of docs/results into the pages
 docs: .venv/.installed ## build the documentation into site/
 	@$(BIN)/sphinx-build -q -W --keep-going docs site
 
+# TESTS="tests/test_stream.py" tries the wheel with some tests only.
+TESTS ?= tests
+release: .venv/.installed-release ## make dist/ for VERSION=1.2.3, try it in a new environment, publish nothing
+	@$(BIN)/python scripts/release.py "$(VERSION)" "$(TESTS)"
+
 # Hashes and no address: whoever installs chooses the package index.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header \
   --no-emit-index-url --no-emit-find-links --quiet
@@ -77,6 +86,7 @@ lock: .venv/.installed ## renew the locks (UPGRADE=--upgrade takes the newest ve
 	@$(COMPILE) $(UPGRADE) $(LIGHT_EXTRAS:%=--extra %) --group dev -o requirements.lock
 	@$(COMPILE) $(UPGRADE) --extra spark -c requirements.lock -o requirements-spark.lock
 	@$(COMPILE) $(UPGRADE) --group bench -c requirements.lock -o requirements-bench.lock
+	@$(COMPILE) $(UPGRADE) --group release -c requirements.lock -o requirements-release.lock
 
 system-packages: ## install Chromium, PostgreSQL and Java with apt-get, or say what is missing
 	@.ci/system-packages
