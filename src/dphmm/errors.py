@@ -208,6 +208,23 @@ def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
         raise ArgumentError(f"{argument} must be {known}, got {value!r}")
 
 
+def check_text(text: str, argument: str) -> str:
+    """The text, if it can be written to a file.
+
+    Args:
+        text: What was given.
+        argument: What the message calls it.
+    """
+    expect(text, str, argument)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ArgumentError(
+            f"{argument} must be text that can be written, got half of a character"
+        ) from None
+    return text
+
+
 def check_name(name: str, argument: str) -> str:
     """The name of a person or a question, if it can be stored, printed and told from others.
 

@@ -153,6 +153,9 @@ class Sqlite(Database):
     def _connect(self) -> sqlite3.Connection:
         if not Path(self.name).absolute().parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
+        if Path(self.name).exists() and not Path(self.name).is_file():
+            # A folder or a device, whose rights are not ours to take away.
+            raise StoreError(f"the store {self.name} must be a file, got something else")
         _close_to_others(self.name)
         connection = sqlite3.connect(
             self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
