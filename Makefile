@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-LIGHT_EXTRAS := cli geo h3 plot graphs service postgres
+LIGHT_EXTRAS := cli geo h3 plot graphs service client postgres
 WORKERS ?= 2
 DATA ?= ../shared/data
 

@@ -40,14 +40,14 @@ LAYERS = (
     ("tables",),
     ("books", "audit"),
     ("scenario",),
-    ("evaluate",),
+    ("evaluate", "client"),
     ("dphmm",),
     ("report", "demo", "spark", "service", "studio", "cli", "__main__"),
 )
 LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
-HEAVY = {"click", "fastapi", "matplotlib", "networkx", "numba", "polars", "psycopg", "pyproj"}
-HEAVY |= {"pyspark", "tqdm", "uvicorn"}
+HEAVY = {"click", "fastapi", "httpx", "matplotlib", "networkx", "numba", "polars", "psycopg"}
+HEAVY |= {"pyproj", "pyspark", "tqdm", "uvicorn"}
 
 # Written in two halves, so that this file does not name them.
 REGISTRIES = ("pypi" + ".org", "python" + "hosted", "registry.npm" + "js", "conda." + "anaconda")
