@@ -46,6 +46,7 @@ test-full: .venv/.installed ## run the tests, the slow ones and many more exampl
 check: .venv/.installed ## check format, lint, types, and that no file names a package registry
 	@$(BIN)/ruff format --check --quiet . || { echo "Run make format."; exit 1; }
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/oxlint --quiet src tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -q tests/test_project.py -k "registry or lock"
 

@@ -1,6 +1,6 @@
 // The page: one view, one answer and the view that it answers, and everything redrawn from them.
 
-import { debounce } from "./elements.js";
+import { debounce, h } from "./elements.js";
 import { ask, oneAtATime } from "./server.js";
 import { Store, firstView, fromFragment, restore, toFragment, withEdges, withValues } from "./state.js";
 import { StateMap, layout } from "./map.js";
@@ -268,12 +268,12 @@ function enter(opened, chosen, keep) {
   if (store.view.draft === before.draft && store.view.step === before.step) askEffects(key());
 }
 
-async function open(chosen, link = null) {
+async function open(chosen, from = null) {
   try {
-    enter(await ask("/api/open", { ...chosen, ...(link ? { fingerprint: link.fingerprint ?? "" } : {}) }), chosen, Boolean(link));
+    enter(await ask("/api/open", { ...chosen, ...(from ? { fingerprint: from.fingerprint ?? "" } : {}) }), chosen, Boolean(from));
   } catch (error) {
     complain(error);
-    if (link) open(own ? { name: "own" } : { name: "paper" });
+    if (from) open(own ? { name: "own" } : { name: "paper" });
   }
 }
 
@@ -309,8 +309,8 @@ function showAll() {
     find("stages"),
     "stage",
     [
-      ["before", "Before repair", "What the policy alone protects"],
-      ["released", "As released", "What answers really protect"],
+      ["before", ["Before", h("span", { className: "long" }, " repair")], "What the policy alone protects"],
+      ["released", [h("span", { className: "long" }, "As "), "released"], "What answers really protect"],
     ],
     view.stage,
     (stage) => store.change({ stage }),

@@ -77,8 +77,8 @@ export class StateMap {
     this.svg.attr("viewBox", `0 0 ${width} ${height}`);
     const [left, bottom, right, top] = this.bounds;
     // The buttons for zooming stand at the right, so the sides are kept free of states.
-    const side = Math.min(SIDE, width / 8);
-    const margin = Math.min(MARGIN, height / 8);
+    const side = Math.min(SIDE, width / (this.world.cell ? 12 : 8));
+    const margin = Math.min(this.world.cell ? MARGIN / 2 : MARGIN, height / 8);
     const across = Math.max(right - left, 1e-9);
     const up = Math.max(top - bottom, 1e-9);
     this.unit = Math.min((width - 2 * side) / across, (height - 2 * margin) / up);
@@ -275,7 +275,9 @@ export class StateMap {
   drawEdges(context) {
     const { edges, own } = this.scene;
     const many = (edges?.length ?? 0) / 2;
-    this.drawPairs(context, edges ?? [], "edge", many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85, many > 200 ? 0.8 : 2);
+    // Many links on small cells are a hint of a texture, no more: the cells are what is looked at.
+    const fine = this.world.cell ? Math.min(1, this.cellSize / 22) : 1;
+    this.drawPairs(context, edges ?? [], "edge", fine * (many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85), many > 200 ? 0.8 : 2);
     // What somebody drew is always seen, whatever else there is.
     this.drawPairs(context, (own ?? []).flat(), "own", 1, 2.5);
   }

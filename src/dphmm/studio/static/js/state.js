@@ -147,7 +147,7 @@ export function withEdges(draft, world, more, fewer = []) {
   const all = new Map(edgesOf(draft, world).map(([a, b]) => [pairKey(a, b), [a, b]]));
   for (const key of gone) all.delete(key);
   for (const [a, b] of more) all.set(pairKey(a, b), [Math.min(a, b), Math.max(a, b)]);
-  const edges = [...all.values()].sort((x, y) => x[0] - y[0] || x[1] - y[1]);
+  const edges = [...all.values()].toSorted((x, y) => x[0] - y[0] || x[1] - y[1]);
   const { "policy.edges": off, ...changes } = draft.changes;
   return {
     changes: more.length || off === undefined ? changes : draft.changes,
