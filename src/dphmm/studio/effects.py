@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._types import IntArray, Mask
+from dphmm.cost.limit import Window
 from dphmm.geometry.exact import as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.noise.distance import mean_noise
@@ -26,6 +27,7 @@ from dphmm.report.figures import outline, sample_links
 from dphmm.scenario import Scenario
 from dphmm.scenario.checking import (
     Moment,
+    Step,
     check_step,
     check_steps,
     doubts,
@@ -36,7 +38,7 @@ from dphmm.scenario.checking import (
 )
 from dphmm.scenario.headline import headline, warnings
 
-__all__ = ["Situation", "exact_number", "timeline"]
+__all__ = ["Situation", "binding_window", "even_price", "exact_number", "timeline"]
 
 DRAWN_EDGES = 4_000
 """Of more edges than this so many are drawn: all would cover the map."""
@@ -97,6 +99,12 @@ class Situation:
         whole = rank == self.scenario.query.dimension or not plan.full_rank
         return plan.repair is None or (whole and not (self.degree == 1).any())
 
+    @cached_property
+    def step(self) -> Step:
+        """What `dphmm check` says of this step."""
+        degree = None if len(self.scenario.plan.at(self.possible).added) else self.degree
+        return check_step(self.scenario, self.bare, self.moment, degree)
+
     def effects(self) -> dict[str, Any]:
         """What is possible and linked, and who is exposed before repair; as released if quick."""
         model, often = self.scenario.model, how_often(self.scenario)
@@ -123,8 +131,7 @@ class Situation:
     def released(self) -> dict[str, Any]:
         """What `dphmm check` says of this step, and what the page draws of it."""
         after = self.scenario.plan.at(self.possible)
-        degree = None if len(after.added) else self.degree
-        step = check_step(self.scenario, self.bare, self.moment, degree)
+        degree, step = None if len(after.added) else self.degree, self.step
         return {
             "step": step.plain(),
             "headline": headline(self.scenario, step),
@@ -227,17 +234,25 @@ def timeline(scenario: Scenario, horizon: int) -> dict[str, Any]:
     return {"steps": steps}
 
 
-def _lasting_price(scenario: Scenario) -> str | None:
-    """The price at which every answer of the schedule fits into every window of the limit."""
-    limit, schedule = scenario.settings.limit, scenario.settings.schedule
+def binding_window(scenario: Scenario) -> Window | None:
+    """The window of the limit, in steps, that allows the lowest price at the schedule."""
+    limit = scenario.settings.limit
     if limit is None or not limit.windows:
         return None
     windows = limit.in_steps(scenario.settings.clock.law).windows
-    fits = (
-        window.amount / (window.width if schedule is None else schedule.most_in(window.width))
-        for window in windows
-    )
-    return as_text(min(fits))
+    return min(windows, key=lambda window: even_price(scenario, window))
+
+
+def even_price(scenario: Scenario, window: Window) -> Fraction:
+    """The price at which every answer of the schedule fits into a window, in steps."""
+    schedule = scenario.settings.schedule
+    return window.amount / (window.width if schedule is None else schedule.most_in(window.width))
+
+
+def _lasting_price(scenario: Scenario) -> str | None:
+    """The price at which every answer of the schedule fits into every window of the limit."""
+    window = binding_window(scenario)
+    return None if window is None else as_text(even_price(scenario, window))
 
 
 def _edges(policy: PolicyGraph) -> dict[str, Any]:

@@ -121,6 +121,13 @@ class Timeline(Draft):
     horizon: int = Field(default=10, ge=1, le=60)
 
 
+class Tradeoff(Effects):
+    """A curve along one setting; without values, which ones there are."""
+
+    axis: Literal["radius", "epsilon", "interval", "budget"] = "radius"
+    values: Annotated[list[Text], Field(max_length=64)] = []
+
+
 class Walk(Fields):
     """A simulated person, and the one or two ways in which their walk is released."""
 
