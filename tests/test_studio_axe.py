@@ -32,6 +32,7 @@ PAGES: dict[str, Callable[[Studio], object]] = {
     "budget": lambda studio: studio.tab("budget"),
     "noise": lambda studio: studio.tab("noise"),
     "time": lambda studio: studio.tab("time"),
+    "compare": lambda studio: studio.tab("compare"),
     "save": lambda studio: studio.tab("save"),
     "walk": run_walk,
     "words": lambda studio: studio.click("Words"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -146,3 +147,54 @@ def test_a_radius_at_which_repair_would_take_too_long_has_no_error(
     (point,) = tradeoff(opened, request)["points"]
     assert point["error"] is None
     assert point["exposed"] > 0
+
+
+# The page
+
+
+@pytest.mark.browser
+def test_a_point_of_the_curve_is_chosen_by_click_or_by_key(studio: Any) -> None:
+    from playwright.sync_api import expect
+
+    page = studio.page
+    studio.tab("budget")
+    page.locator("#curve-axes label").nth(1).click()
+    point = page.locator('#curve-plot [data-value="2"]')
+    expect(point).to_have_attribute("aria-label", re.compile("Price ε 2: an answer is off by"))
+    expect(page.locator("#curve-plot .point.now")).to_have_attribute("data-value", "1")
+    point.click()
+    expect(page.locator("#set-epsilon")).to_have_value("2")
+    expect(page.locator("#curve-plot .point.now")).to_have_attribute("data-value", "2")
+    wanted = re.search("off by ([0-9.]+)", str(point.get_attribute("aria-label")))
+    assert wanted is not None
+    studio.expect("#released-error", wanted[1])
+    studio.expect("#change", re.compile("▼ −"))
+    # One stop of Tab; arrows walk, Enter chooses.
+    assert page.locator('#curve-plot [tabindex="0"]').count() == 1
+    page.locator("#curve-plot .point.now").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.locator("#set-epsilon")).to_have_value("1.5")
+    assert page.locator("#undo").get_attribute("title").startswith("Undo: Price ε 1.5")
+
+
+@pytest.mark.browser
+def test_a_budget_has_curves_of_its_own_and_a_schedule_by_one_press(studio: Any) -> None:
+    from playwright.sync_api import expect
+
+    page = studio.page
+    studio.tab("budget")
+    page.locator("#curve-axes label").nth(2).click()
+    expect(page.locator("#curve-tell")).to_have_text(re.compile("a budget within one window"))
+    studio.problems.clear()  # the browser itself reports a refused request
+    studio.write("#limit-window", "24 steps")
+    studio.write("#limit-amount", "12")
+    expect(page.locator("#curve-plot .point").nth(4)).to_be_attached()
+    expect(page.locator("#curve-plot .point").first).to_have_attribute(
+        "aria-label", re.compile("1 step: estimates off by .* in hindsight.*4 simulated people")
+    )
+    page.locator("#often").get_by_role("button", name="4 steps", exact=True).click()
+    expect(page.locator("#set-when-every")).to_have_value("4")
+    page.locator("#fit-price").click()
+    expect(page.locator("#set-epsilon")).to_have_value("2")
+    expect(page.locator("#curve-plot .point.now")).to_have_attribute("data-value", "4")

@@ -23,6 +23,8 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Noise, Plan, Protected
 from dphmm.policy.protection import degree_of_protection
 from dphmm.policy.repair import RepairMethod
+from dphmm.release.hours import DAY
+from dphmm.release.schedule import allowed_at
 from dphmm.report.figures import outline, sample_links
 from dphmm.scenario import Scenario
 from dphmm.scenario.checking import (
@@ -38,7 +40,7 @@ from dphmm.scenario.checking import (
 )
 from dphmm.scenario.headline import headline, warnings
 
-__all__ = ["Situation", "binding_window", "even_price", "exact_number", "timeline"]
+__all__ = ["Situation", "binding_window", "bound_edges", "even_price", "exact_number", "timeline"]
 
 DRAWN_EDGES = 4_000
 """Of more edges than this so many are drawn: all would cover the map."""
@@ -50,6 +52,8 @@ MAX_REPAIR = 300_000
 """Exposed states times possible states: beyond, comparing three repairs takes many seconds."""
 
 SHOWN_CANDIDATES = 24
+MOST_TICKS = 1440
+"""Steps of a day that can be told apart on a strip."""
 METHODS: tuple[RepairMethod, ...] = ("nearest", "min_area", "min_error")
 
 
@@ -124,6 +128,7 @@ class Situation:
             if often is None
             else asdict(often) | {"epsilon": as_text(often.epsilon), "words": str(often)},
             "lasting": _lasting_price(self.scenario),
+            **_day(self.scenario),
             "before": self._protection(self.before, self.degree),
             "released": self.released() if self.is_sound else None,
         }
@@ -249,16 +254,32 @@ def even_price(scenario: Scenario, window: Window) -> Fraction:
     return window.amount / (window.width if schedule is None else schedule.most_in(window.width))
 
 
+def _day(scenario: Scenario) -> dict[str, Any]:
+    """The interval in steps and, under a clock, when on a day it may speak, as parts of the day."""
+    schedule = scenario.settings.schedule
+    size = None if schedule is None else schedule.size
+    if schedule is None or size is None or DAY % size or DAY // size > MOST_TICKS:
+        return {"every": 1 if schedule is None else int(schedule.every), "day": None}
+    steps = DAY // size
+    spoken = np.flatnonzero(allowed_at(schedule, np.arange(steps)))
+    return {"every": int(schedule.every), "day": (spoken / steps).round(5).tolist()}
+
+
 def _lasting_price(scenario: Scenario) -> str | None:
     """The price at which every answer of the schedule fits into every window of the limit."""
     window = binding_window(scenario)
     return None if window is None else as_text(even_price(scenario, window))
 
 
+def bound_edges(policy: PolicyGraph) -> int:
+    """How many edges there are at most: those that several cliques share count for each."""
+    sizes = np.diff(policy.offsets)
+    return len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
+
+
 def _edges(policy: PolicyGraph) -> dict[str, Any]:
     """How many edges there are, and as many of them as can be drawn."""
-    sizes = np.diff(policy.offsets)
-    bound = len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
+    bound = bound_edges(policy)
     disjoint = not len(policy.links) and len(np.unique(policy.members)) == len(policy.members)
     plain = not len(policy.members)
     if plain or disjoint or bound > COUNTED_EDGES:

@@ -27,6 +27,7 @@ from starlette.staticfiles import StaticFiles
 
 from dphmm.errors import ArgumentError, DphmmError
 from dphmm.studio import requests, saving
+from dphmm.studio.comparing import compare
 from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.examples import open_example
 from dphmm.studio.guard import Guard, refuse
@@ -179,6 +180,7 @@ ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
     "released": (requests.Effects, lambda opened, r: _situation(opened, r).released()),
     "repairs": (requests.Repairs, lambda opened, r: _situation(opened, r).repairs(r.state)),
     "linked": (requests.Linked, _linked),
+    "between": (requests.Between, compare),
     "timeline": (
         requests.Timeline,
         lambda opened, r: timeline(opened.scenario_of(r), r.horizon),

@@ -11,7 +11,7 @@ const newSvg = () => document.createElementNS("http://www.w3.org/2000/svg", "svg
 
 export class Effects {
   // act: link(a, b), highlight(edges, outline), repair(method), state(state)
-  constructor(holder, act) {
+  constructor(holder, curve, act) {
     this.act = act;
     this.holder = holder;
     this.words = h("div", { className: "card", id: "headline-card" });
@@ -40,6 +40,7 @@ export class Effects {
         this.repairs,
       ),
       this.sides,
+      curve,
       h("details", { className: "card", id: "details" }, h("summary", {}, "Details"), this.svg, this.facts),
       this.table,
     );
@@ -118,9 +119,9 @@ export class Effects {
         h(
           "tbody",
           {},
-          row(word("exposed", "exposed places"), "exposed", (side) => short(side.exposed.length), (side) => side.exposed.length > 0),
-          row(word("degree of protection", "hides among at least"), "least", (side) => short(side.least)),
-          row(word("error", "an answer is off by"), "error", (side) => this.off(side.mean_error)),
+          row(word("exposed"), "exposed", (side) => short(side.exposed.length), (side) => side.exposed.length > 0),
+          row(word("degree of protection", "hides among"), "least", (side) => short(side.least)),
+          row(word("error", "off by"), "error", (side) => this.off(side.mean_error)),
           row(
             word("edge", "links"),
             "links",

@@ -21,6 +21,7 @@ export class StateMap {
       ]),
     );
     this.transform = d3.zoomIdentity;
+    this.followers = new Set();
     this.scene = null;
     this.world = null;
     this.dragsMap = () => true;
@@ -38,6 +39,7 @@ export class StateMap {
         this.transform = event.transform;
         this.request();
         this.onzoom?.(event.transform);
+        for (const follower of this.followers) follower(event.transform);
       });
     if (interactive) this.svg.call(this.zoom).on("dblclick.zoom", null);
     this.watcher = new ResizeObserver(() => this.resize());
@@ -154,6 +156,18 @@ export class StateMap {
 
   zoomBy(factor) {
     this.svg.transition().duration(150).call(this.zoom.scaleBy, factor);
+  }
+
+  // Another map that moves with this one; what comes back ends it.
+  onfollow(follower) {
+    this.followers.add(follower);
+    follower(this.transform);
+    return () => this.followers.delete(follower);
+  }
+
+  follow(transform) {
+    const { k, x, y } = this.transform;
+    if (k !== transform.k || x !== transform.x || y !== transform.y) this.svg.call(this.zoom.transform, transform);
   }
 
   zoomTo({ k, x, y }) {
