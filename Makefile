@@ -51,6 +51,7 @@ test-full: .venv/.installed ## run the tests, the slow ones and many more exampl
 check: .venv/.installed ## check format, lint, types, that no file names a package registry, and that pages show results
 	@$(BIN)/ruff format --check --quiet . || { echo "Run make format."; exit 1; }
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/oxlint --quiet src tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -q tests/test_project.py -k "registry or lock"
 	@$(BIN)/python scripts/include_results.py --check
