@@ -67,7 +67,7 @@ pages: .venv/.installed ## write the numbers of docs/results into the pages
 	@$(BIN)/python scripts/include_results.py
 
 docs: .venv/.installed ## build the documentation into site/
-	@$(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/sphinx-build -q -W --keep-going docs site
 
 # Hashes and no address: whoever installs chooses the package index.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header \
