@@ -5,9 +5,10 @@ BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 LIGHT_EXTRAS := cli geo h3 plot graphs service postgres
 WORKERS ?= 2
+DATA ?= ../shared/data
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-spark demo test test-full check format bench docs lock system-packages clean
+.PHONY: help install install-spark demo test test-full check format bench evidence pages docs lock system-packages clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -43,11 +44,12 @@ test: .venv/.installed ## run the tests, the short forms
 test-full: .venv/.installed ## run the tests, the slow ones and many more examples included
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --full
 
-check: .venv/.installed ## check format, lint, types, and that no file names a package registry
+check: .venv/.installed ## check format, lint, types, that no file names a package registry, and that pages show results
 	@$(BIN)/ruff format --check --quiet . || { echo "Run make format."; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -q tests/test_project.py -k "registry or lock"
+	@$(BIN)/python scripts/include_results.py --check
 
 format: .venv/.installed ## format the code and sort the imports
 	@$(BIN)/ruff check --quiet --fix --select I .
@@ -55,6 +57,14 @@ format: .venv/.installed ## format the code and sort the imports
 
 bench: .venv/.installed-bench ## measure and write bench/results.json; BENCH=hull runs one file
 	@$(BIN)/python -m benchmarks.run $(BENCH)
+
+evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1)
+	@$(BIN)/dphmm reproduce evidence --data $(DATA) -o evidence --workers $(WORKERS) \
+	  $(if $(QUICK),--quick,--results docs/results)
+	@$(if $(QUICK),true,$(BIN)/python scripts/include_results.py)
+
+pages: .venv/.installed ## write the numbers of docs/results into the pages
+	@$(BIN)/python scripts/include_results.py
 
 docs: .venv/.installed ## build the documentation into site/
 	@$(BIN)/mkdocs build --quiet --strict
@@ -72,5 +82,5 @@ system-packages: ## install Chromium, PostgreSQL and Java with apt-get, or say w
 	@.ci/system-packages
 
 clean: ## remove what the other targets made
-	@rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis .schemathesis build dist site bench demo
+	@rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .hypothesis .schemathesis build dist site bench demo evidence
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -66,6 +66,8 @@ class Workload:
     """Whether steps are about equally long, so that direction and hour may help a reader."""
     window: int = 11
     delta: float = 0.01
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The digest of each file that it was read from."""
 
     @cached_property
     def query(self) -> Query:
