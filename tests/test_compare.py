@@ -26,7 +26,7 @@ from dphmm.evaluate.compare.harness import see
 from dphmm.evaluate.compare.optimal import regions_of, solve_optimal
 from dphmm.evaluate.compare.planar import PlanarLaplace, draw_planar, log_planar
 from dphmm.evaluate.compare.predictive import Predictive
-from dphmm.evaluate.compare.reading import likelihoods, log_scores
+from dphmm.evaluate.compare.reading import LATE, likelihoods, log_scores
 from dphmm.evaluate.compare.testing import farther, log_farther
 from dphmm.evaluate.compare.window_event import BudgetAbsorption, BudgetDivision
 
@@ -345,9 +345,11 @@ def test_the_reader_is_the_librarys_filter_smoother_and_fixed_lag() -> None:
             for mine, theirs in (
                 (beliefs.filtered, exact[step]),
                 (beliefs.hindsight, smooth[step]),
-                (beliefs.lagged, settled[step].belief),
             ):
                 assert mine[step, person] == pytest.approx(theirs.probabilities, abs=SINGLE)
+        for place, one in enumerate(settled[::LATE]):
+            mine = beliefs.lagged[place, person]
+            assert mine == pytest.approx(one.belief.probabilities, abs=SINGLE)
     score = log_scores(rows, WORLD.chain, WORLD.start, 3)
     for person in range(3):
         seen = [None if row is None else np.log(row[person].astype(float)) for row in rows]

@@ -119,22 +119,30 @@ class OneLaw(Contender):
         world: What is public.
         budget: What it may spend: each time it speaks, all that `every` steps may cost.
         every: It speaks in the middle of every so many steps.
+        at: Or only at these steps of the budget's, for a share each.
     """
 
-    def __init__(self, world: World, budget: Budget, every: int = 1) -> None:
+    def __init__(
+        self, world: World, budget: Budget, every: int = 1, at: tuple[int, ...] = ()
+    ) -> None:
         super().__init__(world, budget)
+        if any(not 0 <= step < budget.steps for step in at) or len(set(at)) < len(at):
+            raise ArgumentError(f"at must be steps from 0 to {budget.steps - 1}, got {at!r}")
+        self.at = at
         # Otherwise some window would hold one answer too many.
         self.every = budget.part(every, "every")
 
     @property
     def knobs(self) -> str:
         """How often it speaks, if not always."""
+        if self.at:
+            return f"{len(self.at)} times in {self.budget.steps} steps"
         return "" if self.every == 1 else f"every {self.every} steps"
 
     @cached_property
     def epsilon(self) -> float:
         """What one answer costs two linked places."""
-        return self.budget.each * self.every
+        return self.budget.total / len(self.at) if self.at else self.budget.each * self.every
 
     @abstractmethod
     def draw(self, places: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -150,6 +158,8 @@ class OneLaw(Contender):
 
     def speaks(self, step: int) -> bool:
         """Whether something is said at a step: a function of the clock alone."""
+        if self.at:
+            return step % self.budget.steps in self.at
         return step % self.every == self.every // 2
 
     def release(self, paths: IntArray, rng: np.random.Generator) -> Told:

@@ -12,7 +12,7 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.chain import Chain
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Contender, Told
-from dphmm.evaluate.compare.reading import likelihoods, read
+from dphmm.evaluate.compare.reading import LATE, likelihoods, read
 from dphmm.evaluate.compare.world import World
 from dphmm.evaluate.metrics import distances
 
@@ -115,7 +115,7 @@ def compare(
         promise=contender.promise,
         raw=distances(told.shown, world.places[paths]).mean(axis=1),
         filtered=see(world, beliefs.filtered, paths).error.mean(axis=1),
-        lagged=unknown if late is None else see(world, late, paths).error.mean(axis=1),
+        lagged=unknown if late is None else see(world, late, paths[:, ::LATE]).error.mean(axis=1),
         hindsight=hindsight.error.mean(axis=1),
         expected=hindsight.expected.mean(axis=1),
         within=hindsight.within.mean(axis=1),

@@ -105,8 +105,15 @@ class OptimalOnRegions(OneLaw):
         "the error is the least possible for one answer on regions, if the prior is right."
     )
 
-    def __init__(self, world: World, budget: Budget, every: int = 1, most: int = 0) -> None:
-        super().__init__(world, budget, every)
+    def __init__(
+        self,
+        world: World,
+        budget: Budget,
+        every: int = 1,
+        at: tuple[int, ...] = (),
+        most: int = 0,
+    ) -> None:
+        super().__init__(world, budget, every, at)
         self.region = regions_of(world.places, most or MOST_REGIONS)
 
     @cached_property

@@ -18,7 +18,11 @@ from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Told
 
-__all__ = ["Beliefs", "likelihoods", "log_scores", "read"]
+__all__ = ["LATE", "Beliefs", "likelihoods", "log_scores", "read"]
+
+
+LATE = 4
+"""Late beliefs are about every so manieth step: each takes as many products as it waits steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +32,7 @@ class Beliefs:
     filtered: FloatArray = field(repr=False)
     """From what was told so far."""
     lagged: FloatArray | None = field(repr=False)
-    """From what was told until some steps later; None if nobody asked."""
+    """From what was told until some steps later, for every `LATE`-th step; None if not asked."""
     hindsight: FloatArray = field(repr=False)
     """From all that was told."""
 
@@ -67,12 +71,13 @@ def read(
         hindsight[step] = _joined(filtered[step], later)
     lagged = None
     if lag is not None:
-        lagged = np.empty_like(filtered)
-        for step in range(steps):
+        lagged = np.empty_like(filtered[::LATE])
+        for place, step in enumerate(range(0, steps, LATE)):
             later = np.ones((chain.n_states, people))
-            for after in range(min(step + lag, steps - 1), step, -1):
+            until = [n for n in range(step + 1, min(step + lag + 1, steps)) if rows[n] is not None]
+            for after in range(max(until, default=step), step, -1):
                 later = _back(chain.at(after + 1), rows[after], later)
-            lagged[step] = _joined(filtered[step], later)
+            lagged[place] = _joined(filtered[step], later)
     return Beliefs(filtered, lagged, hindsight)
 
 

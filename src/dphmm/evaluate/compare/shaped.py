@@ -32,7 +32,8 @@ class _Shaped(OneLaw):
     @cached_property
     def price(self) -> Fraction:
         """What an answer costs, as an exact number."""
-        return Fraction(exact(self.budget.total, "total")) / self.budget.steps * self.every
+        total = exact(self.budget.total, "total")
+        return total / len(self.at) if self.at else total / self.budget.steps * self.every
 
     def draw(self, places: IntArray, rng: np.random.Generator) -> FloatArray:
         """Lattice noise, in the units of the query."""
