@@ -58,8 +58,8 @@ format: .venv/.installed ## format the code and sort the imports
 bench: .venv/.installed-bench ## measure and write bench/results.json; BENCH=hull runs one file
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
-evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1)
-	@$(BIN)/dphmm reproduce evidence --data $(DATA) -o evidence --workers $(WORKERS) \
+evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1; FINAL=1 reads the locked people)
+	@$(if $(FINAL),DPHMM_FINAL=1) $(BIN)/dphmm reproduce evidence $(if $(FINAL),--final) --data $(DATA) -o evidence --workers $(WORKERS) \
 	  $(if $(QUICK),--quick,--results docs/results)
 	@$(if $(QUICK),true,$(BIN)/python scripts/include_results.py)
 
@@ -67,7 +67,7 @@ pages: .venv/.installed ## write the numbers of docs/results into the pages
 	@$(BIN)/python scripts/include_results.py
 
 docs: .venv/.installed ## build the documentation into site/
-	@$(BIN)/mkdocs build --quiet --strict
+	@$(BIN)/sphinx-build -q -W --keep-going docs site
 
 # Hashes and no address: whoever installs chooses the package index.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header \

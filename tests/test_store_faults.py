@@ -144,6 +144,21 @@ def test_a_file_that_is_no_store_is_refused(tmp_path):
         Store.open("mysql://host/name")
 
 
+@pytest.mark.parametrize(
+    "url", ["", ":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:", "file::memory:"]
+)
+def test_a_store_that_is_no_file_is_refused(url):
+    """An unset variable in a script would let every run answer every moment again."""
+    with pytest.raises(ArgumentError, match="url must be the path of a file, got none"):
+        Store.open(url)
+
+
+@pytest.mark.parametrize("url", ["a\0b", "\ud800", "sqlite:///\ud800"])
+def test_a_store_whose_name_no_file_can_have_is_refused(url):
+    with pytest.raises(ArgumentError, match="url must name a file, got str"):
+        Store.open(url)
+
+
 def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "store.db"
     store = Store.open(str(path))

@@ -30,6 +30,7 @@ from dphmm.service.managing import Managing
 from dphmm.service.metrics import Metrics
 from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
+from dphmm.service.preparing import Preparing
 from dphmm.service.readiness import Readiness
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
@@ -87,6 +88,7 @@ def create_app(
     workers = Workers(store, settings, randomness)
     commit = GroupCommit(store, threads, settings, randomness)
     readiness = Readiness(store)
+    preparing = Preparing(handlers, workers.submit, settings.long_seconds)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -118,15 +120,9 @@ def create_app(
             return access.remember(None, address, asked=False)
         return access.remember(await threads.run("", find_key, store, secret), address)
 
-    async def is_small(client: str, digest: str) -> bool:
-        """Whether a scenario is at hand here; a worker prepares it the first time."""
-        if not handlers.is_known(client, digest):
-            handlers.keep(client, digest, await workers.run(client, "load", client, digest))
-        return handlers.is_small(client, digest)
-
     async def call(name: str, client: str, digest: str, *arguments: Any) -> Response:
         """Do something with a scenario here if that is sure to be short, in a worker if not."""
-        if await is_small(client, digest):
+        if await preparing.is_small(client, digest):
             work = getattr(handlers, name)
             return JSONResponse(await threads.run(client, work, client, digest, *arguments))
         return JSONResponse(await workers.run(client, name, client, digest, *arguments))
@@ -190,7 +186,7 @@ def create_app(
     ) -> Response:
         """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
         answer: Released | None = None
-        if await is_small(client, digest):
+        if await preparing.is_small(client, digest):
             scenario, ask = handlers.ask(client, digest, person, body)
             answered = await commit.release(ask)
             if not isinstance(answered.faults.get(0), LongWayError):
