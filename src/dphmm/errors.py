@@ -8,6 +8,7 @@ DphmmError
 ├── BudgetError                  the ledger's limit does not allow this release
 ├── ExposureError                a state would be exposed and nothing may be repaired
 ├── GeometryError                an exact check of a hull failed: nothing was released
+├── ServiceError                 a service refused a request, or could not be asked
 ├── StoreError                   the store cannot be read or written
 │   ├── MovedError               somebody else answered the same people meanwhile
 │   └── NotFoundError            the store holds no such person, stream or scenario
@@ -40,6 +41,7 @@ __all__ = [
     "MovedError",
     "NotFoundError",
     "ScenarioError",
+    "ServiceError",
     "StoreError",
     "TooLargeError",
     "UnknownLawWarning",
@@ -121,6 +123,19 @@ class ExposureError(DphmmError):
 
 class GeometryError(DphmmError):
     """An exact check of a hull or its fan failed; nothing was released."""
+
+
+class ServiceError(DphmmError):
+    """A service refused a request for reasons of its own, or could not be asked.
+
+    Args:
+        message: What was wrong and what to do.
+        status: The status of HTTP; None if there was no answer.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class StoreError(DphmmError):

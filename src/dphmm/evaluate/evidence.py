@@ -6,6 +6,7 @@ A study is one file under `docs/results`. A new one is a function here that retu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dphmm._types import FloatArray
@@ -19,13 +20,22 @@ from dphmm.tables.datasets import running_example
 __all__ = ["studies"]
 
 
-def studies(*, quick: bool = False) -> list[Study]:
+def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
     """Every study.
 
     Args:
         quick: Whether to make smaller ones of the same kind, to see that everything works.
+        final: Whether they are of the locked people; these have files of their own.
     """
-    return [_worked_examples()]
+    if final:
+        every = _of_people(quick)
+        return [replace(study, name=f"final.{study.name}") for study in every]
+    return [_worked_examples(), *_of_people(quick)]
+
+
+def _of_people(quick: bool) -> list[Study]:
+    """The studies that read people's tracks."""
+    return []
 
 
 def _worked_examples() -> Study:

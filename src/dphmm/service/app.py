@@ -65,6 +65,7 @@ Client = Annotated[str, Depends(_client)]
 Whose = Annotated[
     str | None, Query(max_length=200, description="Whose keys, for an operator to say.")
 ]
+Number = Annotated[int, Query(ge=0, le=2**53, description="The number of one, or of so many.")]
 KeyName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A key's id.")]
 Endpoint = Callable[..., Any]
 
@@ -238,9 +239,9 @@ def create_app(
         return JSONResponse(await threads.run(client, handlers.people, client, after))
 
     @route("GET", "/v1/people/{person}/ledger", "read", bodies.LedgerPage)
-    async def ledger(person: Person, client: Client) -> Response:
-        """What was spent on a person, on every question."""
-        return JSONResponse(await workers.run(client, "ledger", client, person))
+    async def ledger(person: Person, client: Client, after: Number = 0) -> Response:
+        """What was spent on a person, on every question; a thousand entries at a time."""
+        return JSONResponse(await workers.run(client, "ledger", client, person, after))
 
     @route("DELETE", "/v1/people/{person}", "people", bodies.Erased)
     async def erase(person: Person, by: Holder) -> Response:
@@ -296,9 +297,7 @@ def _manage(
         return await do(managing.revoke, by, client, name)
 
     @route("GET", "/v1/acts", MANAGING, bodies.Acts)
-    async def show_acts(
-        by: Holder, after: Annotated[int, Query(ge=0, le=2**53, description="A number.")] = 0
-    ) -> Response:
+    async def show_acts(by: Holder, after: Number = 0) -> Response:
         """Who did what with people's budgets, erasures and keys, not whom about."""
         return JSONResponse(await threads.run(by.client, managing.acts, by, after))
 
