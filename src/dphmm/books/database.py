@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from weakref import WeakSet
 
 from dphmm.books.watching import Watch
 from dphmm.errors import ArgumentError, StoreError, expect, require
+from dphmm.tables.files import as_path
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
 
@@ -151,8 +153,10 @@ class Sqlite(Database):
     def _connect(self) -> sqlite3.Connection:
         if not Path(self.name).absolute().parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
-        if self.name != ":memory:":
-            _close_to_others(self.name)
+        if Path(self.name).exists() and not Path(self.name).is_file():
+            # A folder or a device, whose rights are not ours to take away.
+            raise StoreError(f"the store {self.name} must be a file, got something else")
+        _close_to_others(self.name)
         connection = sqlite3.connect(
             self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
@@ -224,7 +228,9 @@ def _close_to_others(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         with suppress(OSError):  # it is another user's, or not there
-            if os.stat(name).st_mode & 0o077:
+            mode = os.stat(name).st_mode
+            # A folder given by mistake is left as it is: nobody could enter it any more.
+            if stat.S_ISREG(mode) and mode & 0o077:
                 os.chmod(name, 0o600)
 
 
@@ -324,13 +330,18 @@ class Postgres(Database):
 def connect(url: str | Path) -> Database:
     """The database of a URL: postgresql://..., sqlite:///path, or the path of a file."""
     if isinstance(url, Path):
-        return Sqlite(str(url))
+        url = str(url)
     expect(url, str, "url")
     scheme, separator, rest = url.partition("://")
-    if not separator:
-        return Sqlite(url)
-    if scheme == "sqlite":
-        return Sqlite(rest.removeprefix("/"))
+    if not separator or scheme == "sqlite":
+        path = rest.removeprefix("/") if separator else url
+        if not path or path.startswith((":memory:", "file:")):
+            # SQLite takes these for databases that are gone with their connection.
+            raise ArgumentError(
+                "url must be the path of a file, got none: what is said would be forgotten and "
+                "said again"
+            )
+        return Sqlite(str(as_path(path, "url")))
     if scheme in ("postgresql", "postgres"):
         return Postgres(url)
     raise ArgumentError(

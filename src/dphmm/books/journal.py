@@ -26,7 +26,7 @@ from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse
+from dphmm.release.book import KeyInUse, check_adoption
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -109,6 +109,7 @@ class Journal(MemoryBook):
         expect(standing, Standing, "standing")
         with self._guard:
             before = self._find_standing(standing.line)
+            check_adoption(before, standing)
             was = None if before is None else before.law.hex()
             facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
             self._append([_line("adopted", facts)], [standing])
@@ -133,7 +134,8 @@ class Journal(MemoryBook):
         if self._file.closed:
             return
         try:
-            self._put_down()
+            with self._guard:
+                self._put_down()
         finally:
             self._file.close()
 
@@ -195,8 +197,6 @@ class Journal(MemoryBook):
 
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
         """Write lines and wait until they are on disk; all of them are there, or an error."""
-        if os.getpid() != self._process:
-            raise DataError(f"{self.path}: ledger must be used by the process that opened it")
         stood = [_standing_line(standing) for standing in standings]
         if not lines and not stood:
             return
@@ -226,7 +226,6 @@ class Journal(MemoryBook):
                 f"{self.path}: ledger must be writable, got: {fault.strerror}"
             ) from None
         file = os.fdopen(opened, "a+b", buffering=0)
-        self._process = os.getpid()
         hold(file, f"{self.path}: ledger")
         return file
 

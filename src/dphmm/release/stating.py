@@ -53,7 +53,7 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         seen,
         near,
         adaptive=statement.adaptive,
-        fixed=stream.schedule is None or stream.schedule.error is None,
+        fixed=stream._is_fixed,
     )
     return replace(statement, tells=tells)
 

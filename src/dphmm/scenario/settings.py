@@ -17,7 +17,14 @@ import tomlkit
 
 from dphmm.chain.estimates import ESTIMATES, Estimate, check_estimate
 from dphmm.cost.limit import Limit
-from dphmm.errors import ArgumentError, DphmmError, ScenarioError, expect, expect_each
+from dphmm.errors import (
+    ArgumentError,
+    DphmmError,
+    ScenarioError,
+    check_text,
+    expect,
+    expect_each,
+)
 from dphmm.geometry.exact import as_delta, as_epsilon, as_text, exact
 from dphmm.geometry.query import QUERY_NAME
 from dphmm.noise.mechanism import MECHANISMS, SHAPES
@@ -370,6 +377,8 @@ def _radius(unit: str, value: Number) -> Fraction:
 def _expect_kinds(given: Policy | Settings, kinds: Mapping[str, type]) -> None:
     for name, kind in kinds.items():
         expect(getattr(given, name), kind, name)
+        if kind is str:
+            check_text(getattr(given, name), name)
 
 
 def _limit(value: Number, clock: Clock) -> Limit:

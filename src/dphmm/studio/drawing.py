@@ -15,7 +15,7 @@ from dphmm.scenario.building import category_of, unit_of
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT
 from dphmm.tables.geo import LocalPlane, cell_of
 
-__all__ = ["Drawing", "describe", "draw"]
+__all__ = ["Drawing", "describe", "draw", "radii"]
 
 DRAWN_MOVES = 60
 """With more states than this the moves of a model are too dense to draw as arrows."""
@@ -82,7 +82,7 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         and query.dimension == 2
         and bool(np.allclose(places, query.values, atol=1e-9)),
         "moves": _moves(scenario),
-        "radius": _radii(scenario, drawing),
+        "radius": radii(scenario, drawing),
         "has_dates": scenario.settings.clock.has_dates,
         "time_step": str(scenario.settings.clock.step),
     }
@@ -96,7 +96,7 @@ def _moves(scenario: Scenario) -> list[int] | None:
     return pairs
 
 
-def _radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
+def radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
     """A sensible slider for the distance policy, as exact decimals."""
     query, cell = scenario.query, drawing.cell
     spread = float(np.ptp(query.values, axis=0).max())
