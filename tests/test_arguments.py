@@ -258,6 +258,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         **{"beliefs": [[0.5, 0.5]], "prior": [[0.5, 0.5]], "places": [[0.0], [1.0]]},
         **{"hours": [1.0], "heard": [None], "unit": "m", "zone": ""},
     },
+    "Whereabouts.text": {"person": "ann"},
     "Scenario.release": {"columns": {"person": "who"}, "trips": "trips.csv"},
     "Scenario.evaluate": {"columns": {"person": "who"}, "trips": "walk.csv"},
     **{f"BudgetDesign.{verb}": {"way": FOUND_SCHEDULE.best} for verb in ("error", "measured")},
@@ -387,6 +388,7 @@ MAKE: dict[type, Callable[[], Any]] = {
     Store: a_store,
     Stream: a_stream,
     TimeVaryingModel: lambda: TimeVaryingModel([MODEL, MODEL]),
+    dphmm.Whereabouts: lambda: dphmm.whereabouts([[0.5, 0.5]], [[0.5, 0.5]], [[0.0], [1.0]]),
 }
 
 READ_ONLY = (

@@ -99,10 +99,14 @@ class Settings:
     """What the query is measured in, for people to read."""
     estimate: Estimate = "mean"
     """What stands for a belief; estimates follow from answers, so this shapes none of them."""
+    base: str | None = None
+    """The file of a base map, drawn under the states; no answer depends on it."""
 
     def __post_init__(self) -> None:
         _expect_kinds(self, dict.fromkeys(("name", "states", "model", "query", "unit"), str))
         _expect_kinds(self, {"policy": Policy, "full_rank": bool, "clock": Clock})
+        if self.base is not None:
+            _expect_kinds(self, {"base": str})
         if self.when is not None:
             _expect_kinds(self, {"when": Schedule})
             if self.when.epsilon is not None:
@@ -185,6 +189,8 @@ class Settings:
             when["error"] = None if self.when.error is None else as_text(exact(self.when.error))
             usual = vars(Schedule()) | {"hours": []}
             file["when"] = {k: v for k, v in when.items() if v not in (None, usual[k])}
+        if self.base is not None:
+            file["map"] = {"base": self.base}
         if not isinstance(self.start, str):
             file["start"] = dict(self.start)
         return tomlkit.dumps(file)
@@ -194,10 +200,12 @@ _KEYS = {
     "": (
         *("name", "states", "model", "epsilon", "limit", "start", "mechanism", "shape", "gamma"),
         *("repair", "full_rank", "delta", "estimate", "unit", "query", "policy", "time", "when"),
+        "map",
     ),
     "query": ("name", "columns", "step"),
     "policy": tuple(part.name for part in fields(Policy)),
     "time": ("step", "origin", "zone", "open"),
+    "map": ("base",),
     "when": ("every", "phase", "hours", "error", "apart", "epsilon", "gaps"),
 }
 _MISSING: Any = object()
@@ -211,7 +219,7 @@ class _Reader:
 
     def settings(self, stem: str) -> Settings:
         self._check_keys("", self._table)
-        for section in ("query", "policy", "time", "when"):
+        for section in ("query", "policy", "time", "when", "map"):
             self._check_keys(section, self._section(section))
         columns = self._get("query", "columns", list, [])
         if not all(isinstance(column, str) for column in columns):
@@ -246,6 +254,7 @@ class _Reader:
             when=self._when(clock) if "when" in self._table else None,
             unit=unit,
             estimate=cast("Estimate", self._choice("estimate", ESTIMATES, "mean")),
+            base=self._get("map", "base", str, None),
         )
 
     def _when(self, clock: Clock) -> Schedule:
