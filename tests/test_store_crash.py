@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import closing
 
 import pytest
@@ -26,6 +27,7 @@ def kill_servers(url, kills, late=False):
 
 def check(url, kills):
     seen, violations = kill_servers(url, kills)
+    sys.stdout.write(seen.counts())
     assert violations == []
     assert len(seen.answers) >= kills  # a busy machine answers little between two kills
     assert seen.retried > 0
@@ -63,6 +65,7 @@ def kill_with_everything(url, anchor, kills, **options):
     """Budgets, windows, erasures and an anchor in the mix."""
     mix = {"budget": "6 per 4 steps, 40 in all", "anchor": anchor, "erasing": 0.03, **options}
     seen = Killing(url, SEED, **mix).run(kills)
+    sys.stdout.write(seen.counts())
     assert seen.kills == kills
     assert seen.violations(url, anchor) == []
     assert len(seen.answers) >= kills

@@ -44,6 +44,14 @@ class Seen:
     repeated: int = 0
     erased: Counter[str] = field(default_factory=Counter)
 
+    def counts(self) -> str:
+        """For those who run the full form: `pytest -rP` shows it."""
+        return (
+            f"{dict(self.strikes)}: {len(self.answers)} answers, {self.repeated} repeated, "
+            f"{self.retried} asked again, {len(self.refused)} refused by a budget, "
+            f"{sum(self.erased.values())} erased"
+        )
+
     def violations(self, url: str, anchor: str | None = None) -> list[str]:
         """Everything that must never happen, one sentence each."""
         store = Store.open(url, create=False, anchor=anchor)
@@ -91,23 +99,22 @@ Strike: TypeAlias = Callable[[int], AbstractContextManager[None]]
 @contextmanager
 def full_disk(server: int) -> Iterator[None]:
     """No file of the server grows beyond its first page: so a full disk looks to SQLite."""
-    before = resource.prlimit(server, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError):  # it was killed on the full disk
-            resource.prlimit(server, resource.RLIMIT_FSIZE, before)
+    endless = resource.RLIM_INFINITY
+    with suppress(ProcessLookupError):  # it has ended, or was killed on the full disk
+        resource.prlimit(server, resource.RLIMIT_FSIZE, (4096, endless))
+    yield
+    with suppress(ProcessLookupError):
+        resource.prlimit(server, resource.RLIMIT_FSIZE, (endless, endless))
 
 
 @contextmanager
 def read_only(server: int) -> Iterator[None]:
     """The server's SQLite store can only be read; see `forking`."""
-    os.kill(server, signal.SIGUSR1)
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError):
-            os.kill(server, signal.SIGUSR1)
+    with suppress(ProcessLookupError):
+        os.kill(server, signal.SIGUSR1)
+    yield
+    with suppress(ProcessLookupError):
+        os.kill(server, signal.SIGUSR1)
 
 
 class Killing:
@@ -200,7 +207,8 @@ class Killing:
             time.sleep(self._random.uniform(0, LONGEST_LIFE))
             if turn % 2:
                 self._kill(server)
-        return self._fork() if turn % 2 else server
+        # One that was just starting ends where the database is away; it is started again.
+        return server if Path(f"/proc/{server}").exists() else self._fork()
 
     def _wait_for_answers(self) -> None:
         before, end = len(self._seen.answers), time.monotonic() + PATIENCE
@@ -216,7 +224,8 @@ class Killing:
         return int(self._said())
 
     def _kill(self, server: int) -> None:
-        os.kill(server, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
         while Path(f"/proc/{server}").exists():
             time.sleep(0.001)
 
