@@ -5,9 +5,9 @@ A table to find them by; each name must be that of a test.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
+
+from tests.findings import check_tests
 
 FINDINGS = {
     "1. erasing a person lifts an exhausted budget": (
@@ -109,6 +109,4 @@ FINDINGS = {
 
 @pytest.mark.parametrize("finding", FINDINGS)
 def test_every_finding_has_its_tests(finding: str) -> None:
-    for name in FINDINGS[finding]:
-        module, _, test = name.partition(".")
-        assert callable(getattr(import_module(f"tests.{module}"), test)), name
+    check_tests(FINDINGS[finding])
