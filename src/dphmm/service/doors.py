@@ -50,10 +50,12 @@ class Doors:
 
     def find(self, method: str, path: str) -> Door:
         """The door of a request; a refusal where there is none."""
-        fitting = [door for pattern, door in self._doors if pattern.match(path)]
-        for door in fitting:
-            if door.method == method:
-                return door
+        fitting = []
+        for pattern, door in self._doors:
+            if pattern.match(path):
+                if door.method == method:
+                    return door
+                fitting.append(door)
         if not fitting:
             raise RefusedError(404, "not found")
         allowed = ", ".join(sorted({door.method for door in fitting}))
