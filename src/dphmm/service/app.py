@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dphmm import __version__
@@ -73,6 +72,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": bodies.Problem}
     for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 503)
 }
+KEY = {"type": "http", "scheme": "bearer", "description": "A key of this service."}
 MANAGING = f"keys {OPERATE}"
 BATCH = "/v1/scenarios/{digest}/releases:batch"
 STREAM = "/v1/scenarios/{digest}/people/{person}"
@@ -108,6 +108,14 @@ def create_app(
         redoc_url=None,
     )
     _answer_problems(app, metrics)
+    describe = app.openapi
+
+    def describe_keys() -> dict[str, Any]:
+        page = describe()
+        page.setdefault("components", {})["securitySchemes"] = {"key": KEY}
+        return page
+
+    app.openapi = describe_keys  # type: ignore[method-assign]
 
     async def find_holder(request: Request) -> Key:
         """Whose key it is; asked before the body is read."""
@@ -130,6 +138,25 @@ def create_app(
 
     routes = Routes(settings)
     route = partial(_route, app, routes)
+
+    # The first one, since the others are looked at in order and this is asked most.
+    @route("POST", STREAM + "/releases", "release", bodies.Released)
+    async def release(
+        digest: Digest, person: Person, body: bodies.NewRelease, request: Request
+    ) -> Response:
+        """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
+        client: str = request.state.client  # what `Client` is, without the way to it
+        answer: Released | None = None
+        if await preparing.is_small(client, digest):
+            scenario, ask = handlers.ask(client, digest, person, body)
+            answered = await commit.release(ask)
+            if not isinstance(answered.faults.get(0), LongWayError):
+                answer = released(scenario, answered)
+        if answer is None:
+            answer = await workers.run(client, "release", client, digest, person, body)
+        if answer.price is not None:
+            metrics.answered(answer.price, answer.shown["repeated"])
+        return JSONResponse(answer.shown)
 
     @app.get("/live", tags=["operation"])
     async def live() -> bodies.Status:
@@ -180,23 +207,6 @@ def create_app(
         """Make a person known, once; doing it again changes nothing."""
         given = body or bodies.NewStream()
         return await call("begin", by.client, digest, person, given, by.name)
-
-    @route("POST", STREAM + "/releases", "release", bodies.Released)
-    async def release(
-        digest: Digest, person: Person, body: bodies.NewRelease, client: Client
-    ) -> Response:
-        """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
-        answer: Released | None = None
-        if await preparing.is_small(client, digest):
-            scenario, ask = handlers.ask(client, digest, person, body)
-            answered = await commit.release(ask)
-            if not isinstance(answered.faults.get(0), LongWayError):
-                answer = released(scenario, answered)
-        if answer is None:
-            answer = await workers.run(client, "release", client, digest, person, body)
-        if answer.price is not None:
-            metrics.answered(answer.price, answer.shown["repeated"])
-        return JSONResponse(answer.shown)
 
     @route("POST", BATCH, "release", bodies.Batched, body="NewBatch")
     async def release_batch(digest: Digest, request: Request, client: Client) -> Response:
@@ -320,10 +330,11 @@ def _route(
         responses[also] = {"model": made or answer}
     if path == "/metrics":
         responses[200] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
-    extra = None
+    # What the middleware asks for is only described here: asking again would cost every request.
+    extra: dict[str, Any] = {"security": [{"key": []}]}
     if body is not None:
         content = {"application/json": {"schema": bodies.whole_schema(getattr(bodies, body))}}
-        extra = {"requestBody": {"required": True, "content": content}}
+        extra["requestBody"] = {"required": True, "content": content}
     return app.api_route(
         path,
         methods=[method],
@@ -331,7 +342,6 @@ def _route(
         status_code=200 if made is None else 201,
         responses=responses,
         response_class=JSONResponse,
-        dependencies=[Depends(HTTPBearer(auto_error=False, description="A key of this service."))],
         openapi_extra=extra,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
     )
