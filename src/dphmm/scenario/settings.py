@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from dphmm.geometry.query import QUERY_NAME
 from dphmm.noise.mechanism import MECHANISMS, SHAPES
 from dphmm.noise.staircase import as_gamma
 from dphmm.release.schedule import Schedule
+from dphmm.scenario.locating import find_line, suggest
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, read_text
 from dphmm.tables.units import length
@@ -304,7 +304,7 @@ class _Reader:
     def _choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
         chosen: str = self._get("", key, str, default)
         if chosen not in choices:
-            hint = _suggestion(chosen, choices)
+            hint = suggest(chosen, choices)
             raise self._wrong("", key, f"must be one of {', '.join(choices)}, got {chosen!r}{hint}")
         return chosen
 
@@ -344,26 +344,13 @@ class _Reader:
         for key in table:
             if key not in known:
                 everywhere = {name: part for part, names in _KEYS.items() for name in names}
-                hint = _suggestion(key, known) or _suggestion(key, tuple(everywhere))
+                hint = suggest(key, known) or suggest(key, tuple(everywhere))
                 raise self._wrong(section, key, f"is not a key of a scenario{hint}")
 
     def _wrong(self, section: str, key: str, problem: str) -> ScenarioError:
-        line = self._line(section, key)
+        line = find_line(self._text, section, key)
         place = f"{self._file}:{line}" if line else self._file
         return ScenarioError(f"{place}: {f'{section}.{key}' if section else key} {problem}")
-
-    def _line(self, section: str, key: str) -> int | None:
-        """Where a key stands, as far as plain lines tell."""
-        current = ""
-        for number, line in enumerate(self._text.splitlines(), start=1):
-            head = re.match(r"\s*\[\s*([\w\-]+)\s*\]", line)
-            if head:
-                current = head[1]
-                if not section and current == key:
-                    return number
-            elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*=""", line):
-                return number
-        return None
 
 
 def _spacing(unit: str, value: Number) -> Fraction:
@@ -400,8 +387,3 @@ def _is_moderate(value: Number) -> bool:
 
 def _shown(value: object) -> str:
     return str(value) if isinstance(value, Decimal) else repr(value)
-
-
-def _suggestion(word: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -22,7 +22,8 @@ __all__ = ["difference", "open_file", "save", "to_zip"]
 def open_file(path: str | Path) -> Opened:
     """A scenario's file, as it is."""
     scenario = Scenario.load(path)
-    return Opened(scenario, draw(scenario), read_exactly(Path(path)), Path(path))
+    drawing = draw(scenario, Path(path).parent)
+    return Opened(scenario, drawing, read_exactly(Path(path)), Path(path))
 
 
 def difference(opened: Opened, draft: Draft) -> dict[str, Any]:
