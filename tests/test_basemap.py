@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -219,6 +221,8 @@ def test_the_key_is_read_written_and_no_part_of_the_law(tmp_path: Path) -> None:
         ("{}", "file must be GeoJSON"),
         (json.dumps(feature("Polygon", [[[0, "x"]]])), "must have lists of places"),
         (json.dumps(feature("LineString", 7)), "must have lists of places"),
+        (json.dumps({"type": "Feature", "geometry": [1]}), "must have geometries and properties"),
+        (json.dumps(feature("LineString", [[900, 900], [901, 901]])), "got none there"),
         (json.dumps(feature("LineString", [[0, float("nan")], [1, 1]])), "lists of places"),
     ],
 )
@@ -294,6 +298,16 @@ def test_a_page_has_the_base_once_under_every_map(tmp_path: Path) -> None:
     assert text.count('<use href="#base"/>') == 2  # states, protection
     assert text.count('<use href="#ground"/>') == 3  # two people, one state and its neighbours
     assert "under the states" in text
+
+
+def test_an_archive_of_the_studio_holds_the_base_map(tmp_path: Path) -> None:
+    from dphmm.studio.requests import Draft
+    from dphmm.studio.saving import open_file, to_zip
+
+    toml = written(tmp_path, base="base.geojson")
+    base = write(tmp_path / "base.geojson", feature("LineString", [[0, 0], [2, 1]]))
+    with ZipFile(BytesIO(to_zip(open_file(toml), Draft()))) as archive:
+        assert archive.read("base.geojson") == base.read_bytes()
 
 
 def test_a_studio_without_its_base_map_says_so_in_one_line(tmp_path: Path) -> None:

@@ -67,6 +67,9 @@ def to_zip(opened: Opened, draft: Draft) -> bytes:
         for path in sorted(Path(folder).rglob("*")):
             if path.is_file():
                 archive.write(path, path.relative_to(folder))
+        base = opened.scenario.settings.base
+        if base is not None and opened.path is not None and Path(base).name == base:
+            archive.write(opened.path.parent / base, base)
     return out.getvalue()
 
 

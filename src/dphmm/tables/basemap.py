@@ -117,6 +117,11 @@ def _fit(
     step = float((high - low).max()) / ACROSS
     for coarser in (1, 2, 4):
         base = _cut(found, low, high, coarser * step)
+        if not base.points:
+            raise DataError(
+                f"{name}: base map must have lines or areas where the states are, got none there; "
+                f"longitudes come first"
+            )
         if base.points <= MOST_POINTS:
             return base
     raise DataError(
@@ -149,6 +154,8 @@ def _shapes(
 ) -> Iterable[tuple[str, bool, FloatArray]]:
     """The rings and lines of a feature on the plane; points are none."""
     geometry, facts = feature.get("geometry") or {}, feature.get("properties") or {}
+    if not (isinstance(geometry, Mapping) and isinstance(facts, Mapping)):
+        raise DataError(f"{name}: base map must have geometries and properties, got something else")
     kind: Any = geometry.get("type")
     places: Any = geometry.get("coordinates")
     closed = kind in ("Polygon", "MultiPolygon")
