@@ -11,6 +11,8 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
+sync_api.expect.set_options(timeout=20_000)  # the machine may be busy with other work
+
 LAPTOP = {"width": 1360, "height": 820}
 
 

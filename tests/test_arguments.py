@@ -603,6 +603,11 @@ def test_expect_names_the_argument_and_both_types():
 HALF = "\ud800"
 
 
+def in_a_store(act: Callable[[Store], object]) -> None:
+    with contextlib.closing(a_store()) as store:
+        act(store)
+
+
 @pytest.mark.parametrize(
     ("said", "act"),
     [
@@ -618,6 +623,13 @@ HALF = "\ud800"
         ("states must be numbers in one row", lambda: QUERY.nearest_states([[0, 1]], [1])),
         ("pairs must be a whole number", lambda: STANDING.remember([("a", "b")], 2)),
         ("each price of pairs must be a Fraction", lambda: STANDING.remember([(1, "b")], 2)),
+        ("person must be text", lambda: in_a_store(lambda store: store.erase(HALF))),
+        ("person must be text", lambda: in_a_store(lambda store: store.ledger("a\0"))),
+        (
+            "client must be text",
+            lambda: in_a_store(lambda store: store.hash_name("a", client=HALF)),
+        ),
+        ("times must be at most", lambda: in_a_store(lambda store: store.find(LINE, [2**70]))),
         (
             "claimed must be",
             lambda: dphmm.audit_sampler(coin, claimed=np, points=[[0], [1]], edges=[(0, 1)]),

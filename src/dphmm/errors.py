@@ -232,12 +232,11 @@ def check_text(text: str, argument: str) -> str:
     """
     expect(text, str, argument)
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ArgumentError(
-            f"{argument} must be text that can be written, got half of a character"
-        ) from None
-    return text
+        if b"\0" not in text.encode():
+            return text
+    except UnicodeEncodeError:  # half of a character
+        pass
+    raise ArgumentError(f"{argument} must be text that can be written, got other characters")
 
 
 def check_name(name: str, argument: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -228,9 +227,7 @@ def _close_to_others(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         with suppress(OSError):  # it is another user's, or not there
-            mode = os.stat(name).st_mode
-            # A folder given by mistake is left as it is: nobody could enter it any more.
-            if stat.S_ISREG(mode) and mode & 0o077:
+            if os.stat(name).st_mode & 0o077:
                 os.chmod(name, 0o600)
 
 

@@ -122,7 +122,7 @@ def describe_answer(price: Fraction, what: str, only: str) -> str:
             f"apart: there is no useful limit."
         )
     return (
-        f"From one answer nobody can tell two linked {what} apart with confidence: odds of 1 to 1 "
+        f"One answer never settles which of two linked {what} it was: odds of 1 to 1 "
         f"become at most {show_odds(price)} to 1 (epsilon {as_text(price)}), whatever else is "
         f"known about the person{only}."
     )

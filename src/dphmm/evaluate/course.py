@@ -145,7 +145,7 @@ class Timed:
 
     policy: str
     radius: str = ""
-    limit: int = 8
+    limit: int = 6
     """So many sequences."""
     learned: str = "others"
 

@@ -13,11 +13,15 @@ from dphmm._types import FloatArray
 from dphmm.evaluate.fingerprint import file_digest
 from dphmm.evaluate.parts import Part, Study
 from dphmm.evaluate.results import Table, Value
+from dphmm.evaluate.section8 import claims_study, clock_study
 from dphmm.evaluate.worked import work_out
 from dphmm.evaluate.workloads import Workload
 from dphmm.tables.datasets import running_example
 
 __all__ = ["studies"]
+
+CLAIMED = ("geolife-5s", "gowalla", "gowalla-nyc")
+"""The workloads at the paper's own clock: GeoLife's fixes as logged, the next check-in."""
 
 
 def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
@@ -35,7 +39,10 @@ def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
 
 def _of_people(quick: bool) -> list[Study]:
     """The studies that read people's tracks."""
-    return []
+    return [
+        clock_study(quick=quick),
+        *(claims_study(name, quick=quick) for name in CLAIMED),
+    ]
 
 
 def _worked_examples() -> Study:

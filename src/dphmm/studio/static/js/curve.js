@@ -67,7 +67,30 @@ export class Curve {
       Object.assign(this, { key, points: kept?.points ?? [], values: kept?.values ?? null, problem: "" });
       if (!kept) this.load(key);
     }
+    if (this.kept.has(key)) this.complete(key);
     this.draw();
+  }
+
+  // The present value belongs on its curve, also one that the curve was not made with.
+  complete(key) {
+    const { present } = this;
+    const asked = `${key} ${present}`;
+    if (!present || this.asked === asked || this.points.some((point) => point.number === present)) return;
+    this.asked = asked;
+    this.add(key, String(present));
+  }
+
+  async add(key, value) {
+    try {
+      const { world, axis, view } = this;
+      const { points } = await this.answers.compute("/api/tradeoff", { world: world.world, ...view.draft, step: view.step, axis, values: [value] });
+      if (key !== this.key) return;
+      this.points = [...this.points, ...points].toSorted((a, b) => a.number - b.number);
+      this.kept.set(key, { points: this.points, values: this.points });
+      this.draw();
+    } catch {
+      // A value that the server refuses has no point, and the page says elsewhere why.
+    }
   }
 
   async fetch(key) {
@@ -86,7 +109,9 @@ export class Curve {
         Object.assign(this, { points: [...points], values });
         this.draw();
       }
-      if (key === this.key) this.kept.set(key, { points, values });
+      if (key !== this.key) return;
+      this.kept.set(key, { points, values });
+      this.complete(key);
     } catch (error) {
       if (key !== this.key) return;
       this.problem = error.message;
