@@ -206,7 +206,7 @@ def _utility(told: Mapping[str, Value]) -> Iterator[str]:
         yield told[f"worst.{kind}"].text()
     for kind in KINDS:
         goal = told.get(f"goal.{kind}")
-        yield "" if goal is None else f"{goal.note.partition(';')[0]}: {goal.value}"
+        yield "" if goal is None else f"{goal.note.partition(':')[0]}: {goal.value}"
 
 
 def _attack(told: Mapping[str, Value]) -> Iterator[str]:
