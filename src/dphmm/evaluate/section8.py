@@ -50,7 +50,8 @@ def claims_study(name: str, *, quick: bool = False) -> Study:
         for claim in seen.claims():
             verdict = claim.people.verdict(claim.margin, claim.rule)
             values[f"verdict.{claim.key}"] = verdict
-            rows.append((claim.text, str(verdict.value), claim.found, verdict.note))
+            why = claim.rule if claim.rule.startswith("exact") else verdict.note
+            rows.append((claim.text, str(verdict.value), claim.found, why))
         head = ("the paper says", "verdict", "here", "margin, above zero where it is true")
         return values, {"claims": Table(head, tuple(rows))}
 
