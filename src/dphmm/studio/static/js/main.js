@@ -160,6 +160,7 @@ const effectsPanel = new Effects(find("effects"), curve.card, {
     redraw();
   },
   repair: (method) => set({ repair: method }, `Repair: ${method}`),
+  stop: () => store.go(-1),
   state: (state) => answers.askRepairs({ of: answers.now.of, state }),
 });
 
