@@ -71,13 +71,17 @@ def missing(marker: str) -> str | None:
             return "playwright is not installed; run: make install"
         if find_chromium() is None:
             return "there is no Chromium; run: make system-packages"
+    if marker == "checkout" and not (ROOT / "src" / "dphmm").is_dir():
+        return "the sources of the checkout are not here"
     if marker == "data" and find_shared_data() is None:
         return "the shared datasets are not beside the checkout; set DPHMM_DATA to their folder"
     return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    reasons = {marker: missing(marker) for marker in ("spark", "postgres", "browser", "data")}
+    reasons = {
+        marker: missing(marker) for marker in ("spark", "postgres", "browser", "checkout", "data")
+    }
     if not config.getoption("--full"):
         reasons["slow"] = "slow; runs in make test-full"
     for item in items:

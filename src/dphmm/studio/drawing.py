@@ -13,9 +13,9 @@ from dphmm.errors import ArgumentError, MissingExtraError
 from dphmm.scenario import Scenario
 from dphmm.scenario.building import category_of, unit_of
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT
-from dphmm.tables.geo import LocalPlane
+from dphmm.tables.geo import LocalPlane, cell_of
 
-__all__ = ["Drawing", "cell_of", "describe", "draw", "radii"]
+__all__ = ["Drawing", "describe", "draw", "radii"]
 
 DRAWN_MOVES = 60
 """With more states than this the moves of a model are too dense to draw as arrows."""
@@ -135,21 +135,3 @@ def draw(scenario: Scenario) -> Drawing:
         cell=cell_of(places) if places is not None and len(states) >= FEW_STATES else None,
         plane=states.plane if on_earth else None,
     )
-
-
-def cell_of(places: FloatArray) -> float | None:
-    """The side of the cells if the places are the centres of a square grid's cells.
-
-    >>> cell_of(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [3.5, 2.5]]))
-    1.0
-    >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
-    True
-    """
-    gaps = [np.diff(np.unique(axis.round(6))) for axis in places.T]
-    if len(places) < 4 or not all(len(gap) for gap in gaps):
-        return None
-    side = float(gaps[0].min())
-    steps = np.rint((places - places.min(axis=0)) / side)
-    regular = np.allclose(places - places.min(axis=0), steps * side, atol=1e-3 * side)
-    square = np.isclose(gaps[1].min(), side) and len(np.unique(steps, axis=0)) == len(places)
-    return round(side, 6) if regular and square else None
