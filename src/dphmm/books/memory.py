@@ -160,10 +160,11 @@ class MemoryBook(Single):
             self._asked.setdefault(person, []).append(record.line)
         if record.time in said:
             raise StoreError("a moment must be answered once, got a second answer for one")
-        said[record.time] = record
         if person not in self._spent:
             self._spent[person] = Totals([Fraction(0)])
+        # Paid first: who is stopped in between has paid for nothing, and no answer is free.
         self._spent[person].add(0, record.epsilon)
+        said[record.time] = record
 
     def _stand(self, standings: Sequence[Standing]) -> None:
         for standing in standings:

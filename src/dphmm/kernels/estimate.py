@@ -2,6 +2,7 @@
 
 Weiszfeld's iteration from the mean, with a test that is exact where the median is one of the
 points. Every sum is taken in the order of the points, so the same numbers give the same bits.
+Squares are products: as plain Python NumPy's power is another function, and rounds otherwise.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def _step(
     for point in range(len(shares)):
         square = 0.0
         for axis in range(axes):
-            square += (places[point, axis] - middle[axis]) ** 2
+            apart = places[point, axis] - middle[axis]
+            square += apart * apart
         if square < least:
             nearest, least = point, square
         if square > 0.0:
@@ -162,7 +164,8 @@ def _is_median(places: FloatArray, shares: FloatArray, chosen: int) -> bool:
     for point in range(len(shares)):
         square = 0.0
         for axis in range(axes):
-            square += (places[point, axis] - places[chosen, axis]) ** 2
+            apart = places[point, axis] - places[chosen, axis]
+            square += apart * apart
         if square == 0.0:
             own += shares[point]
         else:
@@ -171,7 +174,7 @@ def _is_median(places: FloatArray, shares: FloatArray, chosen: int) -> bool:
                 pull[axis] += weight * (places[point, axis] - places[chosen, axis])
     square = 0.0
     for axis in range(axes):
-        square += pull[axis] ** 2
+        square += pull[axis] * pull[axis]
     return square <= own * own
 
 

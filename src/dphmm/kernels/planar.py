@@ -223,4 +223,5 @@ def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
 # Not compiled when called from Python, so that big integers pass through unharmed.
 @register_jitable
 def _edge_moment(px: float, py: float, qx: float, qy: float) -> float:
-    return px * px + py * py + qx * qx + qy * qy + (px + qx) ** 2 + (py + qy) ** 2
+    x, y = px + qx, py + qy
+    return px * px + py * py + qx * qx + qy * qy + x * x + y * y

@@ -193,6 +193,7 @@ class Batch(Single):
         return np.array(found).reshape(-1, self.query.dimension)
 
     def _number(self, person: int, argument: str = "person") -> int:
+        self._table.check_whole()
         if whole(person, argument) >= len(self.people):
             raise ArgumentError(f"{argument} must be among {len(self.people)} people, by number")
         return int(person)
@@ -258,8 +259,7 @@ class Batch(Single):
         Args:
             epsilon: Its price, if not the batch's own.
         """
-        price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        return self._budgets.allow(price)
+        return self._budgets.allow(self.epsilon if epsilon is None else as_epsilon(epsilon))
 
     @one_at_a_time
     def release(

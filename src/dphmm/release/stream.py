@@ -286,9 +286,7 @@ class Stream(Single):
             raise ArgumentError(f"steps must be at most {MOST_STEPS}, got {steps!r}")
         with self._lock:
             for _ in range(steps):
-                self.prior = self.posterior = self.model.predict(self.posterior, self.time + 1)
-                self.time += 1
-                self._answered = ()
+                self._move(self.model.predict(self.posterior, self.time + 1))
 
     def estimates(self, *, lag: int, estimate: Estimate | None = None) -> Estimates:
         """Estimates that wait: of every step of `observations`, final `lag` steps later.
@@ -312,8 +310,8 @@ class Stream(Single):
 
     def observations(self) -> list[FloatArray | None]:
         """The log-likelihood of what was said at each step, for the model's own inference."""
-        first, _ = self._said_from
-        return likelihoods(self.said, first, self.time, self.plan.delta)
+        with self._lock:
+            return likelihoods(self.said, self._said_from[0], self.time, self.plan.delta)
 
     def statement(self, *, width: int = 10) -> PrivacyStatement:
         """What everything said has cost, in words and numbers; since it was resumed, if it was.
@@ -332,10 +330,13 @@ class Stream(Single):
 
     def _pass(self, prior: Belief) -> Release:
         """Move one step and say nothing: the estimate is what follows from before."""
-        self.time, self.prior, self.posterior = self.time + 1, prior, prior
-        self._answered = ()
         estimate = self.model.estimate(prior, self.query.values, self.estimate)
+        self._move(prior)
         return silence(self.time, estimate, self._randomness.private)
+
+    def _move(self, prior: Belief) -> None:
+        # In one line: between a time and its belief nobody may be stopped and go on.
+        self.time, self.prior, self.posterior, self._answered = self.time + 1, prior, prior, ()
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected
@@ -386,11 +387,10 @@ class Stream(Single):
         )
         if entry is not None:
             self.ledger.record(entry)
-        self.said.append(Said(time, step.query, price, lattice, step))
-        self._answered = now
-        if step.query.name == self.query.name:
-            self._spoke = time
+        spoke = time if step.query.name == self.query.name else self._spoke
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
+        self._answered, self._spoke = now, spoke
+        self.said.append(Said(time, step.query, price, lattice, step))
         return release
 
     def _state(self, true_state: Any) -> int:

@@ -275,7 +275,7 @@ def open_stream(
         began = place.latest if began is None else began
         if began is None and randomness is not None and randomness.keyed:
             raise ArgumentError("time must be given for somebody new when noise is keyed, got none")
-        began = 0 if began is None else whole(began, "time")
+        began = 0 if began is None else whole(began, "time", None)
         standing = terms.stand(line, began)
     else:
         began = standing.began
