@@ -255,6 +255,12 @@ def run() -> list[Figure]:
             target="ratio >= 0.7",
         ),
         Figure("service: rows of a batch request", batch, "1/s", target="value >= 10000"),
+        Figure(
+            "service: errors, 200 connections at a server that has just started",
+            ticked["errors"],
+            "",
+            target="value <= 0",
+        ),
         Figure("service: errors", errors, "", target="value <= 0"),
         Figure("service: problems that verify finds", sound, "", target="value <= 0"),
         Figure("service: releases during the soak", soak["answers"], ""),

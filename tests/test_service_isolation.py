@@ -8,6 +8,7 @@ import pickle
 import threading
 import time
 from collections import deque
+from concurrent.futures import Future
 
 import httpx
 import pytest
@@ -22,8 +23,11 @@ from dphmm.release.engine import Ask
 from dphmm.scenario.packing import pack
 from dphmm.service import ServiceSettings
 from dphmm.service.access import RefusedError
+from dphmm.service.app import create_app
 from dphmm.service.bodies import NewRelease
 from dphmm.service.committing import GroupCommit, Threads
+from dphmm.service.handlers import Handlers
+from dphmm.service.preparing import Preparing
 from dphmm.service.workers import WorkerError, Workers
 from tests.crash import paper_scenario
 from tests.service_worlds import service
@@ -73,11 +77,11 @@ def test_no_scenario_has_such_a_price_of_its_own(tmp_path):
 # Groups
 
 
-def ask_at_once(world, requests):
+def ask_at_once(world, requests, app=None):
     """The answers to requests that come together."""
 
     async def run():
-        transport = httpx.ASGITransport(world.app)
+        transport = httpx.ASGITransport(app or world.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
             tasks = []
             for client, person, time_ in requests:
@@ -244,7 +248,7 @@ def test_closing_ends_what_runs_at_once(store):
 
 
 def test_clients_take_turns_and_a_client_may_not_have_many_waiting(store):
-    workers = running(store, workers=1, long_waiting=2)
+    workers = running(store, long_workers=1, long_waiting=2)
     gate = threading.Event()
     ask, order = workers._ask, []
 
@@ -289,6 +293,113 @@ def test_every_error_survives_the_way_between_processes():
         again = pickle.loads(pickle.dumps(fault))
         assert (type(again), str(again)) == (type(fault), str(fault))
         assert vars(again) == vars(fault)
+
+
+# A server that has just started
+
+
+def cold(world, **chosen):
+    """Another server on the same store, which has prepared nothing yet."""
+    settings = ServiceSettings(**{"tick": 0, "rate": 0, "key_memory": 60, **chosen})
+    return create_app(Store.open(world.store.database.name), settings)
+
+
+def count_loads(monkeypatch, change=lambda job, future: future):
+    """The preparations that workers are asked for, as a list that grows."""
+    loads, submit = [], Workers.submit
+
+    def watched(self, client, name, *arguments):
+        future = submit(self, client, name, *arguments)
+        if name != "load":
+            return future
+        loads.append((client, *arguments))
+        return change(client, future)
+
+    monkeypatch.setattr(Workers, "submit", watched)
+    return loads
+
+
+def test_all_who_come_while_a_scenario_is_prepared_wait_for_that_once(tmp_path, monkeypatch):
+    with service(tmp_path) as world:
+        people = [f"p{number}" for number in range(100)]
+        for person in people:
+            world.store.begin(person, client="red")
+        loads = count_loads(monkeypatch)
+        app = cold(world, long_waiting=1)
+        answers = ask_at_once(world, [("red", person, 1) for person in people], app)
+        assert {answer.status_code for answer in answers} == {200}
+        assert len(loads) == 1
+        app.close()
+
+
+def test_nobody_else_waits_for_a_scenario_that_is_being_prepared(tmp_path, monkeypatch):
+    with service(tmp_path) as world:
+        with_people(world, ["p0", "p1"])
+        gates = {"red": Future(), "blue": Future()}
+
+        def gate(client, future):
+            if client == "blue":
+                future.add_done_callback(lambda done: gates["blue"].set_result(done.result()))
+                # Whoever came first is answered after the other client, or never.
+                gates["blue"].add_done_callback(lambda done: gates["red"].set_result(None))
+            return gates[client]
+
+        count_loads(monkeypatch, gate)
+        app = cold(world)
+        asked = [("red", "p0", 1), ("red", "p1", 1), ("blue", "p0", 1)]
+        assert [answer.status_code for answer in ask_at_once(world, asked, app)] == [200, 200, 200]
+        app.close()
+
+
+def test_who_waits_for_a_preparation_longer_than_a_request_may_take_is_told(tmp_path, monkeypatch):
+    with service(tmp_path) as world:
+        with_people(world, ["p0"])
+        loads = count_loads(monkeypatch, lambda client, future: Future())
+        app = cold(world, long_seconds=0.2)
+        (answer,) = ask_at_once(world, [("red", "p0", 1)], app)
+        assert answer.status_code == 503
+        assert "being prepared" in answer.json()["problem"]
+        assert answer.headers["retry-after"] == "1"
+        assert len(loads) == 1
+        app.close()
+
+
+def test_a_preparation_that_failed_is_begun_again_by_the_next_request(tmp_path, monkeypatch):
+    with service(tmp_path) as world:
+        with_people(world, ["p0"])
+        faults = [StoreError("the store is away")]
+
+        def fail(client, future):
+            if not faults:
+                return future
+            failed = Future()
+            failed.set_exception(faults.pop())
+            return failed
+
+        loads = count_loads(monkeypatch, fail)
+        app = cold(world)
+        assert {one.status_code for one in ask_at_once(world, [("red", "p0", 1)], app)} == {503}
+        assert {one.status_code for one in ask_at_once(world, [("red", "p0", 1)], app)} == {200}
+        assert len(loads) == 2
+        app.close()
+
+
+def test_who_hangs_up_does_not_end_the_preparation_for_the_others(tmp_path):
+    with service(tmp_path) as world:
+        handlers, held = Handlers(world.store, ServiceSettings()), Future()
+        preparing = Preparing(handlers, lambda client, *_: held, 5)
+
+        async def run():
+            waiting = [asyncio.create_task(preparing.is_small("red", "d")) for _ in range(3)]
+            await asyncio.sleep(0)
+            waiting[0].cancel()
+            await asyncio.sleep(0)
+            held.set_result(None)
+            return await asyncio.gather(*waiting, return_exceptions=True)
+
+        first, *others = asyncio.run(run())
+        assert isinstance(first, asyncio.CancelledError)
+        assert others == [False, False]
 
 
 # Quotas

@@ -7,13 +7,14 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from dphmm.books.watching import Watch
 from dphmm.errors import ArgumentError, StoreError, expect, require
+from dphmm.tables.files import as_path
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
 
@@ -41,8 +42,8 @@ class Transaction(ABC):
         """Run one statement, with ? for each value, and return what it gives."""
 
     @abstractmethod
-    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        """Run one statement for each row of values."""
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        """Run one statement for each row of values, and count the rows that it changed."""
 
     def row(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         """The first row, or None."""
@@ -74,8 +75,13 @@ class Database(ABC):
         self._guard = threading.Lock()
 
     @abstractmethod
-    def transaction(self, write: bool = True) -> AbstractContextManager[Transaction]:
-        """A context in which everything is done or nothing; it is durable when left."""
+    def transaction(
+        self, write: bool = True, *, single: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """A context in which everything is done or nothing; it is durable when left.
+
+        One that is for a `single` statement which reads needs no beginning and no end.
+        """
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -130,8 +136,8 @@ class _SqliteTransaction(Transaction):
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         return self._connection.execute(sql, values).fetchall()
 
-    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        self._connection.executemany(sql, rows)
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        return self._connection.executemany(sql, rows).rowcount
 
 
 class Sqlite(Database):
@@ -151,8 +157,10 @@ class Sqlite(Database):
     def _connect(self) -> sqlite3.Connection:
         if not Path(self.name).absolute().parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
-        if self.name != ":memory:":
-            _close_to_others(self.name)
+        if Path(self.name).exists() and not Path(self.name).is_file():
+            # A folder or a device, whose rights are not ours to take away.
+            raise StoreError(f"the store {self.name} must be a file, got something else")
+        _close_to_others(self.name)
         connection = sqlite3.connect(
             self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
@@ -167,23 +175,25 @@ class Sqlite(Database):
         return connection
 
     @contextmanager
-    def transaction(self, write: bool = True) -> Iterator[Transaction]:
+    def transaction(self, write: bool = True, *, single: bool = False) -> Iterator[Transaction]:
         """See `Database.transaction`; a write takes the file's one lock from the start."""
         if write:
             with self._writing:
                 yield from self._run("BEGIN IMMEDIATE")
         else:
-            yield from self._run("BEGIN")
+            yield from self._run(None if single else "BEGIN")
 
-    def _run(self, begin: str) -> Iterator[Transaction]:
+    def _run(self, begin: str | None) -> Iterator[Transaction]:
         try:
             connection = self._connection()
-            connection.execute(begin)
+            if begin is not None:
+                connection.execute(begin)
         except sqlite3.Error as error:
             raise self._explained(error) from error
         try:
             yield _SqliteTransaction(connection)
-            connection.execute("COMMIT")
+            if begin is not None:
+                connection.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -220,8 +230,10 @@ class Sqlite(Database):
 
 def _close_to_others(path: str) -> None:
     """Make a file that only its owner can read, or close one that others could, with its log."""
-    with suppress(OSError):  # SQLite says what is wrong with it
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # Only a new file is opened here: closing one drops every lock that this process has on it, and
+    # then other processes remove the log that it still writes to.
+    with suppress(OSError):  # it is there, or SQLite says what is wrong with it
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         with suppress(OSError):  # it is another user's, or not there
             if os.stat(name).st_mode & 0o077:
@@ -242,10 +254,11 @@ class _PostgresTransaction(Transaction):
         cursor = self._connection.execute(sql.replace("?", "%s"), values)
         return cursor.fetchall() if cursor.description else []
 
-    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
         self._hear()
         with self._connection.cursor() as cursor:
             cursor.executemany(sql.replace("?", "%s"), rows)
+            return int(cursor.rowcount)
 
 
 class Postgres(Database):
@@ -289,13 +302,14 @@ class Postgres(Database):
         return connection
 
     @contextmanager
-    def transaction(self, write: bool = True) -> Iterator[Transaction]:
+    def transaction(self, write: bool = True, *, single: bool = False) -> Iterator[Transaction]:
         """See `Database.transaction`; given up when the server says nothing for a while."""
         connection = None
         try:
             connection = self._connection()
-            with self._watch.over(connection.fileno()) as hear, connection.transaction():
-                if not write:
+            around = nullcontext() if single else connection.transaction()
+            with self._watch.over(connection.fileno()) as hear, around:
+                if not write and not single:
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 yield _PostgresTransaction(connection, hear)
                 hear()
@@ -324,13 +338,18 @@ class Postgres(Database):
 def connect(url: str | Path) -> Database:
     """The database of a URL: postgresql://..., sqlite:///path, or the path of a file."""
     if isinstance(url, Path):
-        return Sqlite(str(url))
+        url = str(url)
     expect(url, str, "url")
     scheme, separator, rest = url.partition("://")
-    if not separator:
-        return Sqlite(url)
-    if scheme == "sqlite":
-        return Sqlite(rest.removeprefix("/"))
+    if not separator or scheme == "sqlite":
+        path = rest.removeprefix("/") if separator else url
+        if not path or path.startswith((":memory:", "file:")):
+            # SQLite takes these for databases that are gone with their connection.
+            raise ArgumentError(
+                "url must be the path of a file, got none: what is said would be forgotten and "
+                "said again"
+            )
+        return Sqlite(str(as_path(path, "url")))
     if scheme in ("postgresql", "postgres"):
         return Postgres(url)
     raise ArgumentError(
