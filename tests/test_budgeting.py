@@ -394,7 +394,7 @@ def test_a_budget_for_a_city_is_found_and_says_what_others_will_get(
     followed: list[int] = []
     found = find_budget(scenario, 500, tracks=public, people=24, done=followed.append)
     assert found is not None
-    assert sum(followed) < 1500, "days; one takes a tenth of a second"
+    assert sum(followed) < 2000, "days; one takes a tenth of a second"
     best, (window,) = found.best, found.budget.windows
     measured = hindsight(scenario, best.every, best.mechanism, others[:80], window.amount)
     assert found.error(best) == pytest.approx(measured, rel=CLOSE)
