@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from dphmm import Schedule
-from dphmm.evaluate.experiments import measured, run
 from dphmm.evaluate.late import KINDS, Late, late_shares
+from dphmm.evaluate.parts import measured, run
 from dphmm.evaluate.study import FOLDS
 from dphmm.evaluate.workloads import Workload, load_workload
 
@@ -72,7 +72,7 @@ def _shares(asked: argparse.Namespace, workload: Workload, one: Late) -> list[fl
     folds = [replace(one, fold=fold) for fold in range(FOLDS)]
     for _ in run(asked.output, workload, folds, workers=asked.workers):
         pass
-    results = [measured(asked.output, workload, fold.name) for fold in folds]
+    results = [measured(asked.output, workload, fold) for fold in folds]
     shares = late_shares(results)
     print(f"  seed {one.seed}: " + _line(shares.values()), flush=True)
     for fold, result in enumerate([] if one.seed else results):

@@ -275,3 +275,47 @@ def test_people_continue_where_an_earlier_batch_left_them() -> None:
         second.release(paths[0])
     with pytest.raises(ArgumentError, match="one a person, got 1"):
         Batch(model, plan, start=[first.belief(0)], **fresh, **options)
+
+
+# Stopped in the middle
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_step_that_was_refused_or_stopped_leaves_everybody_where_they_were(steps, monkeypatch):
+    model = MarkovModel([[0, 1, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0], [0.5, 0.5, 0, 0]])
+    query = Query([[0, 0], [30, 0], [0, 40], [9, 9]])
+    plan, chain = Plan(PolicyGraph(4, [(0, 1), (2, 3)]), query), model.every(steps)
+    batch = Batch(chain, plan, epsilon=1, people=["ann", "bob"], start=2)
+    with monkeypatch.context() as patch:
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        patch.setattr(Plan, "at", stop)
+        with pytest.raises(KeyboardInterrupt):
+            batch.release([0, 0])
+    assert batch.belief(0).possible.tolist() == [False, False, True, False]
+    batch.release([0, 0])
+    stream = Stream(chain, plan, epsilon=1, start=2)
+    stream.skip()
+    assert batch.belief(0).possible.tolist() == stream.possible.tolist()
+
+
+def test_nobody_goes_on_from_half_a_step(monkeypatch):
+    model, query = lazy_grid(2)
+    plan = Plan(PolicyGraph.complete(4), query)
+    batch = Batch(model, plan, epsilon=1, people=["ann", "bob"], start=3)
+    before = batch.standings()
+    with monkeypatch.context() as patch:
+
+        def stop(*_):
+            raise MemoryError
+
+        patch.setattr("dphmm.release.belief_table._moved", stop)
+        with pytest.raises(MemoryError):
+            batch.release([1, 1])
+    for act in (lambda: batch.release([1, 1]), batch.skip, batch.standings):
+        with pytest.raises(ArgumentError, match="stopped in the middle of a step"):
+            act()
+    law = before[0].law
+    Batch.resume(before, model, plan, epsilon=1, law=law).release([1, 1])

@@ -33,11 +33,13 @@ from dphmm import (
     Query,
     Release,
     Scenario,
+    Schedule,
     Standing,
     Store,
     Stream,
 )
 from dphmm.books.changing import adopt_terms
+from dphmm.errors import MovedError
 from dphmm.release import admission, engine
 from dphmm.release.admission import LONGEST_GAP, Verdict
 from dphmm.release.book import Book
@@ -772,6 +774,62 @@ def test_a_stream_follows_its_book_from_the_last_adoption_on(tmp_path: Path, kin
     if kind == "journal":
         with book_of(kind, tmp_path) as book:
             check(book, first, [6])
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_stream_that_was_open_at_an_adoption_states_nothing_false(
+    tmp_path: Path, kind: str
+) -> None:
+    """Under the other law fewer states are linked, so its answers tell more than the stream's."""
+    first, second = paper_scenario(policy=Policy(complete=True)), paper_scenario()
+    with book_of(kind, tmp_path) as book:
+        old = first.stream("ann", book=book, time=0)
+        old.release(1)
+        assert len(list(adopt_terms(book, second.terms, same_states=True))) == 1  # type: ignore
+        second.stream("ann", book=book).release(3)
+        for act in (lambda: old.release(3), old.statement):
+            with pytest.raises(ArgumentError, match="dphmm ledger adopt"):
+                act()
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_law_is_adopted_only_from_where_a_line_stands(tmp_path: Path, kind: str) -> None:
+    """Another thread, or process, may answer between looking and adopting."""
+    town = paper_scenario()
+    with book_of(kind, tmp_path) as book:
+        engine.release(book, [ask(town, [("ann", 1, 1)])])
+        (place,) = book.places([Line("", "ann", "state")])
+        engine.release(book, [ask(town, [("ann", 2, 3)])])
+        with pytest.raises(MovedError):
+            book.adopt(place.standing)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", BOOKS)
+def test_a_statement_counts_what_was_answered_where_the_stream_skipped(
+    tmp_path: Path, kind: str
+) -> None:
+    town = paper_scenario()
+    with book_of(kind, tmp_path) as book:
+        ann, other = (town.stream("ann", book=book, time=0) for _ in range(2))
+        ann.release(1)
+        other.release(1)
+        ann.skip()
+        other.release(3)
+        ann.release(4)
+        assert ann.statement() == town.stream("ann", book=book).statement()
+        assert ann.statement().spent == 3
+
+
+def test_a_schedule_that_looks_at_answers_has_no_chance_of_less_in_a_book() -> None:
+    """Times that answers decide are not fixed beforehand, by whichever route they come."""
+    town = wide_scenario(when=Schedule(error="1/1000"), epsilon="1/10")
+    streams = town.stream("ann", time=0), town.stream("ann", book=MemoryBook(), time=0)
+    for stream in streams:
+        for _ in range(10):
+            stream.release(0)
+        told = stream.statement().tells
+        assert told is not None
+        assert told.linked_delta is None
 
 
 def test_a_disk_that_takes_a_part_of_a_write_is_an_error(

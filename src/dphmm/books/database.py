@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from dphmm.books.watching import Watch
 from dphmm.errors import ArgumentError, StoreError, expect, require
+from dphmm.tables.files import as_path
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
 
@@ -156,8 +157,10 @@ class Sqlite(Database):
     def _connect(self) -> sqlite3.Connection:
         if not Path(self.name).absolute().parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
-        if self.name != ":memory:":
-            _close_to_others(self.name)
+        if Path(self.name).exists() and not Path(self.name).is_file():
+            # A folder or a device, whose rights are not ours to take away.
+            raise StoreError(f"the store {self.name} must be a file, got something else")
+        _close_to_others(self.name)
         connection = sqlite3.connect(
             self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
@@ -333,13 +336,18 @@ class Postgres(Database):
 def connect(url: str | Path) -> Database:
     """The database of a URL: postgresql://..., sqlite:///path, or the path of a file."""
     if isinstance(url, Path):
-        return Sqlite(str(url))
+        url = str(url)
     expect(url, str, "url")
     scheme, separator, rest = url.partition("://")
-    if not separator:
-        return Sqlite(url)
-    if scheme == "sqlite":
-        return Sqlite(rest.removeprefix("/"))
+    if not separator or scheme == "sqlite":
+        path = rest.removeprefix("/") if separator else url
+        if not path or path.startswith((":memory:", "file:")):
+            # SQLite takes these for databases that are gone with their connection.
+            raise ArgumentError(
+                "url must be the path of a file, got none: what is said would be forgotten and "
+                "said again"
+            )
+        return Sqlite(str(as_path(path, "url")))
     if scheme in ("postgresql", "postgres"):
         return Postgres(url)
     raise ArgumentError(

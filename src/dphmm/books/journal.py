@@ -26,7 +26,7 @@ from dphmm.errors import ArgumentError, DataError, expect
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse
+from dphmm.release.book import KeyInUse, check_adoption
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -80,7 +80,7 @@ class Journal(MemoryBook):
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
         """See `Book`."""
-        with self._guard:
+        with self._lock:
             self._check(answers, standings, places)
             new = [record for table in answers for record in table.records()]
             lines = [self._answer_line(record) for record in new]
@@ -107,8 +107,9 @@ class Journal(MemoryBook):
     def adopt(self, standing: Standing) -> None:
         """See `MemoryBook`; the file says that it happened."""
         expect(standing, Standing, "standing")
-        with self._guard:
+        with self._lock:
             before = self._find_standing(standing.line)
+            check_adoption(before, standing)
             was = None if before is None else before.law.hex()
             facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
             self._append([_line("adopted", facts)], [standing])
@@ -124,7 +125,7 @@ class Journal(MemoryBook):
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
         expect(key, KeyInUse, "key")
-        with self._guard:
+        with self._lock:
             self._append([_line("key", vars(key))])
             super().use_key(key)
 
@@ -133,7 +134,8 @@ class Journal(MemoryBook):
         if self._file.closed:
             return
         try:
-            self._put_down()
+            with self._lock:
+                self._put_down()
         finally:
             self._file.close()
 
@@ -195,8 +197,6 @@ class Journal(MemoryBook):
 
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
         """Write lines and wait until they are on disk; all of them are there, or an error."""
-        if os.getpid() != self._process:
-            raise DataError(f"{self.path}: ledger must be used by the process that opened it")
         stood = [_standing_line(standing) for standing in standings]
         if not lines and not stood:
             return
@@ -226,7 +226,6 @@ class Journal(MemoryBook):
                 f"{self.path}: ledger must be writable, got: {fault.strerror}"
             ) from None
         file = os.fdopen(opened, "a+b", buffering=0)
-        self._process = os.getpid()
         hold(file, f"{self.path}: ledger")
         return file
 

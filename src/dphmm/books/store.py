@@ -40,7 +40,7 @@ from dphmm.errors import (
 from dphmm.geometry.exact import Exact
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
-from dphmm.release.book import KeyInUse, check_commit
+from dphmm.release.book import KeyInUse, check_adoption, check_commit
 from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
@@ -201,8 +201,7 @@ class Store(StoreReading):
             transaction = seals.transaction
             person = self._lock(seals, standing.line)
             before = self._standing(transaction, person, standing.line.query)
-            if before is not None and before.time != standing.time:
-                raise MovedError([standing.line])
+            check_adoption(before, standing)
             line = (person.number, standing.line.query)
             # Only the latest one is gone on from.
             transaction.rows(

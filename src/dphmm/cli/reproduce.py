@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import click
 
-from dphmm.cli.common import json_option, print_json, progress, say
-from dphmm.evaluate.experiments import Measurable, run, tasks_of
+from dphmm.cli.common import json_option, print_json, progress, progress_bar, say
+from dphmm.errors import ArgumentError, expect_one_of
+from dphmm.evaluate.evidence import studies
+from dphmm.evaluate.experiments import tasks_of
+from dphmm.evaluate.parts import Measurable, run, run_study
+from dphmm.evaluate.protocol import read_final
+from dphmm.evaluate.results import Result
 from dphmm.evaluate.study import folds_of
 from dphmm.evaluate.workloads import load_workload
 from dphmm.report import worked
@@ -18,7 +24,7 @@ __all__ = ["command"]
 
 
 @click.command("reproduce")
-@click.argument("dataset", type=click.Choice(["paper", "geolife", "gowalla", "city"]))
+@click.argument("dataset", type=click.Choice(["evidence", "paper", "geolife", "gowalla", "city"]))
 @click.option("--data", type=click.Path(path_type=Path), help="The folder of the datasets.")
 @click.option(
     "-o",
@@ -30,9 +36,24 @@ __all__ = ["command"]
 )
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1))
 @click.option("--quick", is_flag=True, help="A few short sequences, to see that it works.")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    help="evidence: the folder of the files of results; by default in the output folder.",
+)
+@click.option("--only", multiple=True, help="evidence: a study by its name; may be repeated.")
+@click.option("--final", is_flag=True, help="evidence: of the locked people, at the very end.")
 @json_option
 def command(
-    dataset: str, data: Path | None, output: Path, workers: int, quick: bool, as_json: bool
+    dataset: str,
+    data: Path | None,
+    output: Path,
+    workers: int,
+    quick: bool,
+    results: Path | None,
+    only: tuple[str, ...],
+    final: bool,
+    as_json: bool,
 ) -> int:
     r"""Repeat what the paper shows: its worked examples, or its evaluation on DATASET.
 
@@ -42,12 +63,21 @@ def command(
     the paper whether it held. Everything is about true states: private. A run that was
     stopped goes on where it was.
 
+    `evidence` measures every number that stands in the documentation and writes a file of
+    results for each study, with the code, data, seeds and settings that it comes from.
+
     \b
     Example:
       dphmm reproduce paper -o out/paper
       dphmm reproduce geolife --data ../shared/data -o out/geolife
       dphmm reproduce city --quick -o out/city
+      dphmm reproduce evidence --data ../shared/data -o evidence --results docs/results
     """
+    if dataset == "evidence":
+        return _give_evidence(data, output, results, workers, quick, only, final, as_json)
+    if results is not None or only or final:
+        given = "--results, --only and --final"
+        raise ArgumentError(f"{given} must come with evidence, got {dataset}")
     if dataset == "paper":
         return _work_out(output, as_json)
     workload = load_workload(dataset, data, quick=quick)
@@ -68,6 +98,41 @@ def command(
     for claim in facts["claims"]:
         if (claim["learned"], claim["moves"]) == ("others", "all"):
             say(f"  {'held' if claim['held'] else 'not held':8}  {claim['claim']}")
+    return 0
+
+
+def _give_evidence(
+    data: Path | None,
+    output: Path,
+    results: Path | None,
+    workers: int,
+    quick: bool,
+    only: tuple[str, ...],
+    final: bool,
+    as_json: bool,
+) -> int:
+    """Every study's file of results. A quick run's numbers must not stand on a page."""
+    if quick and results is not None:
+        raise ArgumentError("--results must not come with --quick, whose numbers are rough")
+    if final:
+        read_final()
+    every = {study.name: study for study in studies(quick=quick, final=final)}
+    for name in only:
+        expect_one_of(name, tuple(every), "only")
+    chosen = [study for name, study in every.items() if name in only or not only]
+    load = cache(lambda name: load_workload(name, data, quick=quick, final=final))
+    folder, written = results or output / "results", []
+    total = sum(len(study.parts) + 1 for study in chosen)
+    with progress_bar(total=total, what="parts") as update:
+        for study in chosen:
+            for item in run_study(output, study, load, workers=workers):
+                update(1)
+                if isinstance(item, Result):
+                    written.append(item.write(folder))
+                    if not as_json:
+                        say(f"{written[-1]}: {len(item.values)} values")
+    if as_json:
+        print_json({"results": [str(path) for path in written]})
     return 0
 
 

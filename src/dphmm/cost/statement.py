@@ -23,7 +23,16 @@ from dphmm.cost.sequences import (
     worst_losses,
 )
 from dphmm.cost.windows import window_bracket
-from dphmm.cost.words import NEARER, OWN_MOVES, THESE_ANSWERS, conditions, show_factor, show_number
+from dphmm.cost.words import (
+    NEARER,
+    OWN_MOVES,
+    THESE_ANSWERS,
+    conditions,
+    describe_bracket,
+    is_useful,
+    show_factor,
+    show_number,
+)
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact, exact
 
@@ -156,12 +165,7 @@ class PrivacyStatement:
         if self.own is not None:
             lines.append(self._own_moves(self.own))
         if self.realised is not None:
-            known = "what was said before" if self.before else "only the model"
-            lines.append(
-                f"What these answers really told somebody who knew {known}: the odds of no "
-                f"place, at no time from the first to the last of them, moved by more than a "
-                f"factor of {show_number(self.realised)}."
-            )
+            lines.append(self._realised(self.realised))
         if self.tells is not None:
             lines += self.tells.lines(only)
         if self.adaptive:
@@ -222,6 +226,19 @@ class PrivacyStatement:
         if self.besides is None:
             total += f"; more may have been spent on this person, {UNCOUNTED}"
         return f"{total}."
+
+    def _realised(self, factor: float) -> str:
+        known = "what was said before" if self.before else "only the model"
+        told = f"What these answers really told somebody who knew {known}"
+        if not is_useful(factor):
+            return (
+                f"{told}: the odds of some place, at some time from the first to the last of "
+                f"them, moved by more than a factor of a million."
+            )
+        return (
+            f"{told}: the odds of no place, at no time from the first to the last of them, moved "
+            f"by more than a factor of {show_number(factor)}."
+        )
 
     def _own_moves(self, own: PathCosts) -> str:
         """The same values under the condition that the model's zeros are right."""
@@ -319,11 +336,8 @@ def _windows(steps: list[Fraction], limit: Limit | None) -> tuple[tuple[str, Fra
 
 def _between_paths(sequence: Loss | Bracket, bound: str = "") -> str:
     if isinstance(sequence, Bracket) and not sequence.is_tight:
-        low, high = sequence.lower, sequence.upper
-        return (
-            f"the worst case lies between epsilon {float(low):.4g} "
-            f"({sequence.lower_from}) and {show_number(high)} ({sequence.upper_from})"
-        )
+        lower, upper = sequence.lower, sequence.upper
+        return describe_bracket(lower, sequence.lower_from, upper, sequence.upper_from)
     return f"{show_factor(_upper(sequence))}{bound}"
 
 

@@ -16,7 +16,7 @@ from dphmm.cost.moments import follow_work
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
 from dphmm.cost.realised import as_factor
 from dphmm.cost.whereabouts import Whereabouts
-from dphmm.cost.words import show_factor, show_number
+from dphmm.cost.words import is_useful, show_factor, show_number
 from dphmm.geometry.exact import as_text
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected
@@ -93,13 +93,20 @@ class Tells:
                 f"to somebody who takes the model for true: the odds between two linked states "
                 f"move {show_factor(self.leakage.linked)}{kind}{only}."
             )
-        lines.append(
-            f"Of no moment from the first to the last did these very answers move the odds between "
-            f"two linked states by more than a factor of {show_number(self.realised)}, to whoever "
-            f"takes the model for true."
-        )
-        lines.append(self.whereabouts.text())
+        lines += [self._realised(), self.whereabouts.text()]
         return lines
+
+    def _realised(self) -> str:
+        whoever = "to whoever takes the model for true"
+        if not is_useful(self.realised):
+            return (
+                f"Of some moment from the first to the last these very answers moved the odds "
+                f"between two linked states by more than a factor of a million, {whoever}."
+            )
+        return (
+            f"Of no moment from the first to the last did these very answers move the odds between "
+            f"two linked states by more than a factor of {show_number(self.realised)}, {whoever}."
+        )
 
 
 def linked_loss(answers: Sequence[tuple[Protected, Fraction]]) -> PrivacyLoss | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Context
+from collections.abc import Sequence
+from decimal import Context, Decimal
 from fractions import Fraction
 from math import inf
 
@@ -17,10 +18,16 @@ __all__ = [
     "THESE_ANSWERS",
     "WORST_PAIRS",
     "conditions",
+    "describe_answer",
+    "describe_bracket",
+    "describe_given",
+    "describe_people",
+    "is_useful",
     "release_statement",
     "show_factor",
     "show_number",
     "show_odds",
+    "show_share",
 ]
 
 CONDITION = "for people who move as the model says is possible from its start"
@@ -41,8 +48,11 @@ NEARER = (
 )
 """What a staircase trades for its smaller error."""
 
-LARGEST_FACTOR = 14.0
-"""Above this loss a factor is over a million and is no longer written out."""
+LARGEST_LOSS = 13.8
+"""Above this loss a factor may be over a million, which limits nothing: words stand for it."""
+
+LARGEST_FACTOR = 1_000_000
+"""The same for a factor."""
 
 
 def release_statement(
@@ -98,22 +108,122 @@ def _location_set(delta: Exact) -> str:
     return f"the {as_text(1 - exact(delta))} location set"
 
 
+def describe_answer(price: Fraction, what: str, only: str) -> str:
+    """What one answer cannot tell of two linked states, in a sentence; of a high price that it may.
+
+    Args:
+        price: The epsilon of the answer.
+        what: What states are called, such as "places".
+        only: For whom it holds, to end a sentence with; nothing for everybody.
+    """
+    if price > LARGEST_LOSS:
+        return (
+            f"At this price (epsilon {as_text(price)}) one answer may tell two linked {what} "
+            f"apart: there is no useful limit."
+        )
+    return (
+        f"One answer never settles which of two linked {what} it was: odds of 1 to 1 "
+        f"become at most {show_odds(price)} to 1 (epsilon {as_text(price)}), whatever else is "
+        f"known about the person{only}."
+    )
+
+
+def describe_bracket(lower: Loss, lower_from: str, upper: Loss, upper_from: str) -> str:
+    """What is known of a worst case that lies between two losses, and where these come from."""
+    useless = "no useful limit: " if lower > LARGEST_LOSS else ""
+    return (
+        f"{useless}the worst case lies between epsilon {_write(float(f'{float(lower):.4g}'))} "
+        f"({lower_from}) and {show_number(upper)} ({upper_from})"
+    )
+
+
+def describe_given(
+    person: str, what: str, given: Sequence[tuple[str, str, float, float]], *, is_sure: bool
+) -> str:
+    """Which places some answers gave away, in sentences for everybody, with their condition.
+
+    Args:
+        person: Whom the answers are about.
+        what: What states are called, such as "places".
+        given: For each its name, when that was, how sure a reader is and was without answers.
+        is_sure: Whether readers are more sure than not of them; else the first is the surest.
+    """
+    one, (place, when, sure, before) = what.removesuffix("s"), given[0]
+    reader = "whoever knows only the published model and all of them"
+    share = f"{show_share(sure)} by the model's reckoning, {show_share(before)} without them"
+    more = "whoever knows more can be surer"
+    if not is_sure:
+        return (
+            f"These answers gave away no {one} of {person}: {reader} holds no single {one} for "
+            f"likelier than all others together. The surest is {place} {when} ({share}); {more}."
+        )
+    count = f"one {one}" if len(given) == 1 else f"{len(given)} {what}"
+    longest = "" if len(given) == 1 else ", longest of them"
+    return (
+        f"These answers gave away {count} of {person}: {reader} believes {person} to have been "
+        f"at {place} {when}{longest}, rather than anywhere else ({share}); {more}."
+    )
+
+
+def describe_people(people: int, given: int, what: str) -> str:
+    """Of how many people some answers gave a place away, with the condition.
+
+    Args:
+        people: How many people there are.
+        given: Of how many of them at least one place was given away.
+        what: What states are called, such as "places".
+    """
+    one = what.removesuffix("s")
+    whom = f"{given} of {people} people" if given else f"none of the {people} people"
+    return (
+        f"These answers gave away a {one} of {whom}, to a reader who knows only the published "
+        f"model and the answers about them: a {one} and a time at which it is likelier than all "
+        f"others together. Whoever knows more can be surer."
+    )
+
+
+def is_useful(factor: float) -> bool:
+    """Whether a factor of odds limits anything: above a million to one it does not."""
+    return factor <= LARGEST_FACTOR
+
+
 def show_number(value: Loss) -> str:
-    """A loss in at most four digits, never less than it is."""
-    return "infinite" if value == inf else f"{float(round_up(value, 4)):.4g}"
+    """A loss or a factor in at most four digits, never less than it is; no powers of ten.
+
+    >>> show_number(Fraction(1, 3)), show_number(1807.32), show_number(Fraction(360))
+    ('0.3334', '1,808', '360')
+    """
+    return "infinite" if value == inf else _write(round_up(value, 4))
+
+
+def show_share(probability: float) -> str:
+    """A probability in percent, never as certain or impossible.
+
+    >>> show_share(0.583), show_share(0.00384), show_share(0.999), show_share(0.0)
+    ('58%', '0.38%', 'more than 99%', 'less than 0.01%')
+    """
+    if probability > 0.99:
+        return "more than 99%"
+    if probability < 0.0001:
+        return "less than 0.01%"
+    return f"{_write(float(f'{100 * probability:.2g}'))}%"
 
 
 def show_odds(loss: Loss) -> str:
-    """What even odds become at most by a finite loss: e^loss, never less than it is."""
-    if loss > LARGEST_FACTOR:
-        return f"e^{show_number(loss)}"
-    return f"{float(round_up(Context(prec=30).exp(round_up(loss, 30)), 3)):.3g}"
+    """What even odds become at most by a loss that is useful: e^loss, never less than it is."""
+    return _write(round_up(Context(prec=30).exp(round_up(loss, 30)), 3))
 
 
 def show_factor(loss: Loss) -> str:
-    """By how much a loss moves odds, in words."""
+    """By how much a loss moves odds, in words; a factor above a million is no limit."""
     if loss == inf:
         return "without limit (epsilon infinite: some releases tell them apart for certain)"
-    if loss > LARGEST_FACTOR:
-        return f"by at most {show_odds(loss)} (epsilon {show_number(loss)}: no useful limit)"
+    if loss > LARGEST_LOSS:
+        return f"without a useful limit (epsilon {show_number(loss)})"
     return f"by at most ×{show_odds(loss)} (epsilon {show_number(loss)})"
+
+
+def _write(number: Decimal | float) -> str:
+    """A number with commas between thousands and no zeros at its end."""
+    text = f"{Decimal(str(number)):,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dphmm.evaluate.claims import Claim, Curves, claims_of
-from dphmm.evaluate.experiments import POLICIES, Task, measure, run, tasks_of
+from dphmm.evaluate.experiments import POLICIES, Task, measure, tasks_of
 from dphmm.evaluate.metrics import (
     distances,
     hidden_among,
     moving_average,
     protected_state,
 )
+from dphmm.evaluate.parts import Measurable, Study, measured, run, run_study
 from dphmm.evaluate.readers import Reader, first_order, hourly, momentum, second_order
+from dphmm.evaluate.results import Result, Table, Value, read_result, read_results
 from dphmm.evaluate.study import Fold, folds_of, ratios
 from dphmm.evaluate.workloads import Workload, load_workload
 
@@ -19,8 +21,13 @@ __all__ = [
     "Claim",
     "Curves",
     "Fold",
+    "Measurable",
     "Reader",
+    "Result",
+    "Study",
+    "Table",
     "Task",
+    "Value",
     "Workload",
     "claims_of",
     "distances",
@@ -30,11 +37,15 @@ __all__ = [
     "hourly",
     "load_workload",
     "measure",
+    "measured",
     "momentum",
     "moving_average",
     "protected_state",
     "ratios",
+    "read_result",
+    "read_results",
     "run",
+    "run_study",
     "second_order",
     "tasks_of",
 ]

@@ -6,13 +6,8 @@ from a seeded generator: these releases are experiments and must not be publishe
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from time import process_time
-from typing import Protocol
 
 import numpy as np
 
@@ -26,28 +21,14 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
 from dphmm.policy.repair import RepairMethod
 from dphmm.release.stream import Stream
-from dphmm.tables.files import whole_file
 
-__all__ = ["POLICIES", "Measurable", "Task", "measure", "measured", "run", "tasks_of"]
+__all__ = ["POLICIES", "Task", "make_policy", "measure", "tasks_of", "warm_up"]
 
 POLICIES = ("distance", "one_step", "location_set")
 """G_util, G_trs, and the complete graph on the δ-location set of the earlier work."""
 
 MEASURES = ("seconds", "hidden", "error", "filtered", "smoothed", "possible", "stand_in", "anew")
 SEED = 80
-FORM = 3
-"""Changed when results of older versions must be measured again."""
-
-
-class Measurable(Protocol):
-    """A piece of work with a name, whose result is kept under it."""
-
-    @property
-    def name(self) -> str:
-        """What the file of this result is called."""
-
-    def measure(self, workload: Workload) -> dict[str, FloatArray]:
-        """The result: named arrays. Private."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +83,9 @@ def tasks_of(workload: Workload) -> list[Task]:
 def measure(workload: Workload, task: Task) -> dict[str, FloatArray]:
     """Every measure of a task, one row a sequence and one column a step. Private."""
     model = workload.model(task.learned, task.moves)
-    policy, delta = _policy(workload, task, model)
+    policy, delta = make_policy(workload, task.policy, task.radius, model)
     plan = Plan(policy, workload.query, repair=task.repair, shape=task.shape, delta=delta)
-    _warm_up(workload, model, plan.replace(repair="min_error", shape="hull"))
+    warm_up(workload, model, plan.replace(repair="min_error", shape="hull"))
     results = {
         name: np.full((len(workload.sequences), workload.steps), np.nan) for name in MEASURES
     }
@@ -147,74 +128,23 @@ def _measure_sequence(
         rows["smoothed"][:] = distances(stream.smoothed(), truth)
 
 
-def _policy(workload: Workload, task: Task, model: MarkovModel) -> tuple[PolicyGraph, float]:
-    if task.policy == "distance":
-        return PolicyGraph.within_distance(workload.query, task.radius), 0.0
-    if task.policy == "one_step":
+def make_policy(
+    workload: Workload, policy: str, radius: str, model: MarkovModel
+) -> tuple[PolicyGraph, float]:
+    """The graph of a policy's name, and the delta of its location set."""
+    if policy == "distance":
+        return PolicyGraph.within_distance(workload.query, radius), 0.0
+    if policy == "one_step":
         return PolicyGraph.one_step(model), 0.0
-    if task.policy == "location_set":
+    if policy == "location_set":
         return PolicyGraph.complete(workload.query.n_states), workload.delta
-    raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, got {task.policy!r}")
+    raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, got {policy!r}")
 
 
-def _warm_up(workload: Workload, model: MarkovModel, plan: Plan) -> None:
+def warm_up(workload: Workload, model: MarkovModel, plan: Plan) -> None:
     """Compile what is compiled on first use, so that no step's time includes it."""
     start = workload.start(model, int(workload.sequences[0].states[0]))
     randomness = SeededRandomness(np.random.default_rng(0))
     stream = Stream(model, plan, epsilon=1, start=start, randomness=randomness)
     for _ in range(3):
         stream.release(start)
-
-
-def kept(folder: Path, workload: Workload, name: str) -> Path:
-    """The file of a task's result: private, and named after what it depends on."""
-    return folder / "private-results" / f"{workload.digest}-{FORM}" / f"{name}.npz"
-
-
-def measured(folder: Path, workload: Workload, name: str) -> dict[str, FloatArray]:
-    """The result of a task that was run."""
-    with np.load(kept(folder, workload, name)) as arrays:
-        return {key: arrays[key] for key in arrays.files}
-
-
-def run(
-    folder: Path, workload: Workload, tasks: Sequence[Measurable], *, workers: int = 2
-) -> Iterator[tuple[Measurable, bool]]:
-    """Measure what is not yet kept; yields every task when its result is there, and if it was."""
-    waiting: list[Measurable] = []
-    for task in tasks:
-        if kept(folder, workload, task.name).exists():
-            yield task, True
-        else:
-            waiting.append(task)
-    if workers < 2 or len(waiting) < 2:
-        for task in waiting:
-            _keep(folder, workload, task)
-            yield task, False
-        return
-    # Forked copies of polars' threads would hang, so workers start fresh.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin, (folder, workload)) as pool:
-        futures = {pool.submit(_work, task): task for task in waiting}
-        for future in as_completed(futures):
-            future.result()
-            yield futures[future], False
-
-
-_given: list[tuple[Path, Workload]] = []
-
-
-def _begin(folder: Path, workload: Workload) -> None:
-    _given.append((folder, workload))
-
-
-def _work(task: Measurable) -> None:
-    _keep(*_given[-1], task)
-
-
-def _keep(folder: Path, workload: Workload, task: Measurable) -> None:
-    path = kept(folder, workload, task.name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    results = task.measure(workload)
-    with whole_file(path, private=True) as file:
-        np.savez_compressed(file, **results)  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ would give, to the last bit.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -22,6 +21,7 @@ from dphmm.chain.markov import Chain
 from dphmm.cost.budget import Budgets
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
+from dphmm.cost.sharing import Single, one_at_a_time
 from dphmm.cost.totals import Totals
 from dphmm.cost.words import release_statement
 from dphmm.errors import ArgumentError, check_name, expect, expect_each
@@ -48,12 +48,11 @@ from dphmm.release.schedule import (
     speaking_people,
 )
 from dphmm.release.standing import Standing, shared_by
-from dphmm.release.threads import one_at_a_time
 
 __all__ = ["Batch"]
 
 
-class Batch:
+class Batch(Single):
     """Private answers for many people, step by step.
 
     Several threads may share a batch: each release moves everybody to a step of its own.
@@ -130,7 +129,7 @@ class Batch:
         self._spoke = np.full(len(people), NEVER)
         self._clock = ""
         self._plane: str | None = None
-        self._lock = threading.RLock()
+        self._share("batch")
         self.estimate = check_estimate(estimate)
         beliefs = read_beliefs(start, len(people), model)
         threads = os.cpu_count() or 1 if threads is None else whole(threads, "threads", 1)
@@ -280,15 +279,13 @@ class Batch:
         answered, silent = self._answered(states, active, price, times)
         first = int(times[0]) if len(times) else 0
         zeros = self.model.has_zeros_into(first)
-        *before, model = self.model.moves_into(first)
-        for one in before:
-            self._table.skip(one)
+        models = self.model.moves_into(first)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
         noises: list[Mechanism] = []
         charges: list[Charge] = []
         alone: list[tuple[IntArray, Protected]] = []
-        for possible, members in self._table.move_sets(model):
+        for possible, members in self._table.next_sets(models):
             speaking = members[answered[members]]
             if not len(speaking):
                 continue
@@ -307,18 +304,17 @@ class Batch:
                 noise_of[speaking] = noises.index(noise)
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
-        estimate = self._table.move(model, noises, noise_of, lattice)
-        for speaking, step in alone:
-            estimate[speaking] = step.known_value
-        self.times = times
-        self._steps += 1
-        self._budgets.move()
-        for charge in charges:
-            self._charges.append((self._steps, charge))
-            self._budgets.charge(charge.people, charge.epsilon)
-            self._constrained.add(charge.people, charge.constrained)
         rows = np.flatnonzero(answered)
-        self._spoke[rows] = times[rows]
+        with self._table.stepping():
+            estimate = self._table.move(models, noises, noise_of, lattice)
+            for speaking, step in alone:
+                estimate[speaking] = step.known_value
+            self._step()
+            for charge in charges:
+                self._charges.append((self._steps, charge))
+                self._budgets.charge(charge.people, charge.epsilon)
+                self._constrained.add(charge.people, charge.constrained)
+            self._spoke[rows] = times[rows]
         return BatchRelease(
             people=rows,
             times=times[rows],
@@ -335,8 +331,12 @@ class Batch:
     @one_at_a_time
     def skip(self) -> None:
         """Move everybody one step without a word."""
-        for model in self.model.moves_into(int(self.times[0]) + 1 if len(self.times) else 0):
-            self._table.skip(model)
+        with self._table.stepping():
+            first = int(self.times[0]) + 1 if len(self.times) else 0
+            self._table.skip(self.model.moves_into(first))
+            self._step()
+
+    def _step(self) -> None:
         self.times = self.times + 1
         self._steps += 1
         self._budgets.move()

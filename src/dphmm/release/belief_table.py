@@ -7,8 +7,9 @@ the same code as a single stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, cast
 
@@ -54,6 +55,8 @@ class BeliefTable:
         self._query = query
         self._threads = threads
         self._people = len(beliefs)
+        self._is_between = False
+        """Whether a step was begun and not finished."""
         self._apart: dict[int, Belief] = {}
         numbers: dict[bytes, int] = {}
         named: dict[int, int] = {}
@@ -83,45 +86,72 @@ class BeliefTable:
 
     def belief(self, person: int) -> Belief:
         """What is believed about one person now."""
+        self._check_whole()
         if person in self._apart:
             return self._apart[person]
         return Belief(self._sets[self._set_of[person]], self._column(person).copy(), None)
 
-    def skip(self, model: MarkovModel) -> None:
-        """Move everybody one step without a word."""
-        self.move_sets(model)
-        nothing = np.zeros((self._people, self._query.dimension), dtype=np.int64)
-        self.move(model, [], np.full(self._people, SILENT), nothing)
+    @contextmanager
+    def stepping(self) -> Iterator[None]:
+        """A step of everybody, with its times and charges; nobody goes on from half of one."""
+        self._check_whole()
+        self._is_between = True
+        yield
+        self._is_between = False
 
-    def move_sets(self, model: MarkovModel) -> list[tuple[Mask, IntArray]]:
-        """Move the possible sets one step; gives their places, with the people concerned."""
-        numbers: dict[bytes, int] = {}
-        moved: list[Mask] = []
-        target = np.empty(len(self._sets), dtype=np.int64)
-        for old, possible in enumerate(self._sets):
-            after = model.successors(possible)
-            name = after.tobytes()
-            if name not in numbers:
-                numbers[name] = len(moved)
-                moved.append(after)
-            target[old] = numbers[name]
-        self._sets_before, self._set_before = self._sets, self._set_of
-        self._sets, self._set_of = moved, target[self._set_of]
-        order = np.argsort(self._set_of, kind="stable")
-        bounds = np.searchsorted(self._set_of[order], np.arange(len(moved) + 1))
+    def _check_whole(self) -> None:
+        if self._is_between:
+            raise ArgumentError(
+                "batch must be resumed from standings that were taken before, got one that was "
+                "stopped in the middle of a step"
+            )
+
+    def skip(self, models: Sequence[MarkovModel]) -> None:
+        """Move everybody without a word, by one model after the other."""
+        nothing = np.zeros((self._people, self._query.dimension), dtype=np.int64)
+        for model in models:
+            self._move(model, [], np.full(self._people, SILENT), nothing)
+
+    def next_sets(self, models: Sequence[MarkovModel]) -> list[tuple[Mask, IntArray]]:
+        """Where the possible sets will be, as places, with the people concerned; nothing moves."""
+        self._check_whole()
+        sets, target = self._sets, np.arange(len(self._sets))
+        for model in models:
+            sets, found = _next_sets(model, sets)
+            target = found[target]
+        set_of = target[self._set_of]
+        order = np.argsort(set_of, kind="stable")
+        bounds = np.searchsorted(set_of[order], np.arange(len(sets) + 1))
         return [
-            (model.place_mask(possible), order[start:end])
-            for possible, start, end in zip(moved, bounds[:-1], bounds[1:], strict=True)
+            (models[-1].place_mask(possible), order[start:end])
+            for possible, start, end in zip(sets, bounds[:-1], bounds[1:], strict=True)
         ]
 
     def move(
+        self,
+        models: Sequence[MarkovModel],
+        noises: list[Mechanism],
+        noise_of: IntArray,
+        lattice: ObjectArray,
+    ) -> FloatArray:
+        """Move everybody by one model after the other, and condition on the answers at the last.
+
+        Gives the estimates.
+        """
+        self.skip(models[:-1])
+        return self._move(models[-1], noises, noise_of, lattice)
+
+    def _move(
         self,
         model: MarkovModel,
         noises: list[Mechanism],
         noise_of: IntArray,
         lattice: ObjectArray,
     ) -> FloatArray:
-        """Move every belief after its set, and condition it on the answer; gives the estimates."""
+        """Move every set and belief one step, and condition on the answers; gives the estimates."""
+        sets, target = _next_sets(model, self._sets)
+        self._sets_before, self._set_before = self._sets, self._set_of
+        self._sets, self._set_of = sets, target[self._set_of]
         estimates = np.zeros((self._people, self._query.dimension))
         plainly = self._needs_care(model, noises, noise_of, lattice)
 
@@ -216,6 +246,21 @@ class BeliefTable:
         if not np.array_equal(posterior.possible, self._sets[self._set_of[person]]):
             self._sets.append(posterior.possible)
             self._set_of[person] = len(self._sets) - 1
+
+
+def _next_sets(model: MarkovModel, sets: Sequence[Mask]) -> tuple[list[Mask], IntArray]:
+    """The different sets a step later, and which of them each one leads to."""
+    numbers: dict[bytes, int] = {}
+    moved: list[Mask] = []
+    target = np.empty(len(sets), dtype=np.int64)
+    for old, possible in enumerate(sets):
+        after = model.successors(possible)
+        name = after.tobytes()
+        if name not in numbers:
+            numbers[name] = len(moved)
+            moved.append(after)
+        target[old] = numbers[name]
+    return moved, target
 
 
 def _moved(

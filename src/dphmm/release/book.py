@@ -13,7 +13,7 @@ from functools import cache
 from typing import Protocol, runtime_checkable
 
 from dphmm.cost.limit import begin_of, slot_from, step_of
-from dphmm.errors import ArgumentError, expect, expect_each
+from dphmm.errors import ArgumentError, MovedError, expect, expect_each
 from dphmm.noise.randomness import KeyedRandomness, Randomness
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -21,7 +21,7 @@ from dphmm.release.moment import Line, check_randomness
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
-__all__ = ["Book", "KeyInUse", "check_commit", "check_key", "fingerprint_of"]
+__all__ = ["Book", "KeyInUse", "check_adoption", "check_commit", "check_key", "fingerprint_of"]
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,12 @@ def check_commit(
         raise ArgumentError(
             f"places must be one for each standing, got {len(places)} for {len(standings)}"
         )
+
+
+def check_adoption(before: Standing | None, standing: Standing) -> None:
+    """Refuse to adopt a law from where a line no longer stands."""
+    if before is not None and before.time != standing.time:
+        raise MovedError([standing.line])
 
 
 def fingerprint_of(randomness: Randomness | None) -> str | None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from dphmm._types import FloatArray
+from dphmm.chain.belief import Belief
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.tells import tell
-from dphmm.cost.whereabouts import whereabouts
+from dphmm.cost.whereabouts import Whereabouts, whereabouts
 from dphmm.errors import ArgumentError
 from dphmm.release.said import history_of
 
 if TYPE_CHECKING:
     from dphmm.release.stream import Stream
 
-__all__ = ["state_costs"]
+__all__ = ["place_person", "state_costs"]
 
 
 def state_costs(stream: Stream, width: int) -> PrivacyStatement:
@@ -24,7 +27,6 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
     if not said:
         raise ArgumentError("stream must have a release to be stated, got none")
     history = history_of(said, model, start, time)
-    steps = range(len(history))
     heard = stream.observations()
     # Without answers nothing that comes later changes what is believed.
     unseen = model.filter([None] * len(history), start=start, time=time)
@@ -40,17 +42,7 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         besides=max(Fraction(0), stream.ledger.spent - stream.standing.spent),
         limit=stream.ledger.limit,
     )
-    around = stream._around
-    hours = None if around.hour_of is None else [around.hour_of(time + t + 1) for t in steps]
-    near = whereabouts(
-        [one.probabilities for one in seen],
-        [one.probabilities for one in unseen],
-        around.places,
-        hours=hours,
-        heard=heard,
-        unit=around.unit,
-        zone=around.zone,
-    )
+    near = place_person(stream, seen, unseen, heard)
     answers = [(one.step, one.epsilon) for one in said]
     tells = tell(
         history,
@@ -61,6 +53,35 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         seen,
         near,
         adaptive=statement.adaptive,
-        fixed=stream.schedule is None or stream.schedule.error is None,
+        fixed=stream._is_fixed,
     )
     return replace(statement, tells=tells)
+
+
+def place_person(
+    stream: Stream,
+    seen: Sequence[Belief],
+    unseen: Sequence[Belief],
+    heard: Sequence[FloatArray | None],
+) -> Whereabouts:
+    """How near to a person the readers of a stream come, from its first step on.
+
+    Args:
+        stream: What was said about the person.
+        seen: What is believed of each step, given all answers.
+        unseen: The same without any.
+        heard: The log-likelihood of each step's answers in every state, None without one.
+    """
+    around, (time, _) = stream._around, stream._said_from
+    hours = None
+    if around.hour_of is not None:
+        hours = [around.hour_of(time + step + 1) for step in range(len(seen))]
+    return whereabouts(
+        [one.probabilities for one in seen],
+        [one.probabilities for one in unseen],
+        around.places,
+        hours=hours,
+        heard=heard,
+        unit=around.unit,
+        zone=around.zone,
+    )

@@ -6,7 +6,6 @@ state enters `release`, is handed to the noise in one line, and is gone.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Self
@@ -19,6 +18,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger
+from dphmm.cost.sharing import Single
 from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.whereabouts import Surroundings
 from dphmm.cost.words import release_statement
@@ -44,7 +44,7 @@ __all__ = ["Stream"]
 MOST_STEPS = 10**7
 
 
-class Stream:
+class Stream(Single):
     """Private answers about one person's state, one step at a time.
 
     Several threads may share a stream: each release is a moment of its own.
@@ -123,9 +123,11 @@ class Stream:
         self._clock = ""
         self._plane: str | None = None
         self._also: dict[str, Plan] = {}
-        self._lock = threading.RLock()
+        self._share("stream")
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
+        self._is_fixed = schedule is None or schedule.error is None
+        """Whether no earlier answer decides when something is said."""
         self._around = Surroundings(None)
         """Where states are, and the hours of slots; a scenario's."""
 
@@ -150,8 +152,8 @@ class Stream:
         client, person, _ = standing.line
         vars(stream).update(vars(self), client=client, person=person, began=standing.began)
         stream._randomness = source_of(randomness, person)
-        stream.ledger, stream._lock = Ledger(), threading.RLock()
-        stream.said, stream._also = [], {}
+        stream.ledger, stream.said, stream._also = Ledger(), [], {}
+        stream._share(self._owner)
         return stream._stand_at(standing)
 
     def _stand_at(self, standing: Standing) -> Self:
@@ -182,9 +184,7 @@ class Stream:
             new, self._totalled = self.said[self._totalled :], len(self.said)
             self._totals = add_up_said(self._totals, new)
             standing = Standing(
-                line=self.line,
-                law=self.law,
-                began=self.began,
+                *(self.line, self.law, self.began),
                 time=self.time,
                 belief=self.posterior,
                 spent=self._totals[0],

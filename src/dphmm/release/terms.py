@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import Estimate
@@ -23,6 +23,8 @@ from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 
 __all__ = ["Terms", "follow"]
+
+Resumed = TypeVar("Resumed", bound=Stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +97,19 @@ class Terms:
     @cached_property
     def _pattern(self) -> Stream:
         """A stream of nobody, of which everybody's are copies: its parts are checked once."""
-        return Stream(
+        return self.resume(Stream, self.stand(Line("", "", self.query), 0), None)
+
+    def resume(
+        self, kind: type[Resumed], standing: Standing, randomness: Randomness | None
+    ) -> Resumed:
+        """The same as a kind of stream."""
+        return kind.resume(
+            standing,
             self.model,
             self.plan,
             epsilon=self.epsilon,
             start=self.start,
+            randomness=randomness,
             law=self.law,
             estimate=self.estimate,
         )

@@ -14,7 +14,8 @@ import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.evaluate.claims import Claim, Curves, claims_of
-from dphmm.evaluate.experiments import POLICIES, Task, measured
+from dphmm.evaluate.experiments import POLICIES, Task
+from dphmm.evaluate.parts import measured
 from dphmm.evaluate.study import READERS, Fold, ratios
 from dphmm.evaluate.workloads import LEARNED, MOVES, Workload
 from dphmm.report import plots
@@ -48,13 +49,13 @@ class Reproduction:
             for moves in MOVES
         }
         self.claims = {key: claims_of(curves) for key, curves in self.curves.items()}
-        self.folds = [measured(folder, workload, fold.name) for fold in folds]
+        self.folds = [measured(folder, workload, fold) for fold in folds]
         self.shares = ratios(self.folds) if any(len(fold["raw"]) for fold in self.folds) else {}
 
     def result(self, task: Task) -> dict[str, FloatArray]:
         """What a task measured."""
         if task.name not in self._results:
-            self._results[task.name] = measured(self.folder, self.workload, task.name)
+            self._results[task.name] = measured(self.folder, self.workload, task)
         return self._results[task.name]
 
     def write(self) -> list[Path]:

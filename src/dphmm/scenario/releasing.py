@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
 from dphmm.release.moment import Line, check_client
 from dphmm.release.said import Record, Release
+from dphmm.release.stating import state_costs
 from dphmm.release.stream import Stream
 from dphmm.release.terms import Terms, follow
 from dphmm.scenario.building import build_surroundings
@@ -282,20 +284,12 @@ def open_stream(
         said = [record for record in book.answers(line) if record.time > standing.time]
     # Somebody new begins where the stream does, also if its first steps are skipped.
     terms = replace(terms, origin=began)
-    stream = _BookStream.resume(
-        standing,
-        terms.model,
-        terms.plan,
-        epsilon=terms.epsilon,
-        start=terms.start,
-        randomness=randomness,
-        law=terms.law,
-        estimate=terms.estimate,
-    )
+    stream = terms.resume(_BookStream, standing, randomness)
     follow(stream, said)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))
-    stream._bind(book, terms, place)
+    again = partial(open_stream, scenario, book, client, person, began, randomness)
+    stream._bind(book, terms, place, again)
     stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     return stream
 
@@ -316,8 +310,9 @@ class _BookStream(Stream):
 
     _fills_gaps = False
 
-    def _bind(self, book: Book, terms: Terms, place: Place) -> None:
-        self._book, self._terms = book, terms
+    def _bind(self, book: Book, terms: Terms, place: Place, again: Callable[[], Stream]) -> None:
+        self._book, self._terms, self._version, self._again = book, terms, place.version, again
+        self._is_fixed = terms.schedule is None or terms.schedule.error is None
         self._fills_gaps = terms.fills_gaps
         self.ledger = ledger_at(place, terms, self.time)
 
@@ -334,6 +329,9 @@ class _BookStream(Stream):
             )
             (answered,) = engine.release(self._book, [asked], self._randomness)
             release = answered.release(0)
+            if answered.answers.earlier:
+                # Somebody else's, after another law was adopted: no belief here leads to it.
+                raise refusal(Verdict.CHANGED)
             if release.epsilon and not self.ledger.has(release.time, self.query.name):
                 cost = answered.answers.constrained[0]
                 # Without a check, which the engine has made against the book.
@@ -343,10 +341,11 @@ class _BookStream(Stream):
             return release
 
     def statement(self, *, width: int = 10) -> PrivacyStatement:
-        """See `Stream.statement`; what else was spent on the person is what the book says now."""
+        """See `Stream.statement`; about what the book says now, whoever has asked it."""
         (place,) = self._book.places([self.line])
-        self.ledger._count(ledger_at(place, self._terms, self.time)._budget, self.time)
-        return super().statement(width=width)
+        now = self if place.version == self._version else self._again()
+        self.ledger._count(ledger_at(place, self._terms, now.time)._budget, now.time)
+        return state_costs(now, width)
 
     def skip(self, steps: int = 1) -> None:
         """See `Stream.skip`; refused where every step is answered."""

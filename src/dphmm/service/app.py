@@ -22,7 +22,6 @@ from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
 from dphmm.service.batches import NDJSON
 from dphmm.service.committing import GroupCommit, Threads
-from dphmm.service.doors import Door, Doors
 from dphmm.service.handlers import Handlers
 from dphmm.service.logs import log
 from dphmm.service.managing import Managing
@@ -31,6 +30,7 @@ from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
 from dphmm.service.preparing import Preparing
 from dphmm.service.readiness import Readiness
+from dphmm.service.routes import Route, Routes
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
 from dphmm.service.workers import Workers
@@ -64,6 +64,7 @@ Client = Annotated[str, Depends(_client)]
 Whose = Annotated[
     str | None, Query(max_length=200, description="Whose keys, for an operator to say.")
 ]
+Number = Annotated[int, Query(ge=0, le=2**53, description="The number of one, or of so many.")]
 KeyName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A key's id.")]
 Endpoint = Callable[..., Any]
 
@@ -135,8 +136,8 @@ def create_app(
             return JSONResponse(await threads.run(client, work, client, digest, *arguments))
         return JSONResponse(await workers.run(client, name, client, digest, *arguments))
 
-    doors = Doors(settings)
-    route = partial(_route, app, doors)
+    routes = Routes(settings)
+    route = partial(_route, app, routes)
 
     # The first one, since the others are looked at in order and this is asked most.
     @route("POST", STREAM + "/releases", "release", bodies.Released)
@@ -248,9 +249,9 @@ def create_app(
         return JSONResponse(await threads.run(client, handlers.people, client, after))
 
     @route("GET", "/v1/people/{person}/ledger", "read", bodies.LedgerPage)
-    async def ledger(person: Person, client: Client) -> Response:
-        """What was spent on a person, on every question."""
-        return JSONResponse(await workers.run(client, "ledger", client, person))
+    async def ledger(person: Person, client: Client, after: Number = 0) -> Response:
+        """What was spent on a person, on every question; a thousand entries at a time."""
+        return JSONResponse(await workers.run(client, "ledger", client, person, after))
 
     @route("DELETE", "/v1/people/{person}", "people", bodies.Erased)
     async def erase(person: Person, by: Holder) -> Response:
@@ -260,7 +261,7 @@ def create_app(
 
     _manage(route, threads, access, Managing(store))
 
-    return Middleware(app, settings, metrics, access, doors, find_holder, workers.close)
+    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close)
 
 
 def _manage(
@@ -306,16 +307,14 @@ def _manage(
         return await do(managing.revoke, by, client, name)
 
     @route("GET", "/v1/acts", MANAGING, bodies.Acts)
-    async def show_acts(
-        by: Holder, after: Annotated[int, Query(ge=0, le=2**53, description="A number.")] = 0
-    ) -> Response:
+    async def show_acts(by: Holder, after: Number = 0) -> Response:
         """Who did what with people's budgets, erasures and keys, not whom about."""
         return JSONResponse(await threads.run(by.client, managing.acts, by, after))
 
 
 def _route(
     app: FastAPI,
-    doors: Doors,
+    routes: Routes,
     method: str,
     path: str,
     scopes: str,
@@ -324,8 +323,8 @@ def _route(
     body: str | None = None,
     made: Any = None,
 ) -> Callable[[Endpoint], Endpoint]:
-    """A route behind a door; a `body` that a worker reads, and may be large, is described here."""
-    doors.add(Door(method, path, tuple(scopes.split()), large=body is not None))
+    """Add a route; a `body` that a worker reads, and may be large, is described here."""
+    routes.add(Route(method, path, tuple(scopes.split()), large=body is not None))
     responses = dict(PROBLEMS)
     if also is not None:
         responses[also] = {"model": made or answer}

@@ -16,14 +16,14 @@ from dphmm.errors import ArgumentError, DataError
 __all__ = ["as_path", "check_new", "csv_text", "hold", "read_text", "whole_file", "write_whole"]
 
 
-def as_path(path: str | Path) -> Path:
+def as_path(path: str | Path, argument: str = "path") -> Path:
     """The path of a file, as somebody gave it."""
     try:
         if b"\0" not in os.fsencode(path):
             return Path(path)
     except (TypeError, UnicodeEncodeError):
         pass
-    raise ArgumentError(f"path must name a file, got {type(path).__name__}")
+    raise ArgumentError(f"{argument} must name a file, got {type(path).__name__}")
 
 
 @contextmanager

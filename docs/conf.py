@@ -1,0 +1,87 @@
+"""The site: `make docs` builds it into site/ without asking anything from elsewhere."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))
+
+import dphmm  # noqa: E402
+from scripts import reference  # noqa: E402
+
+project = "dphmm"
+author = "the authors of dphmm"
+version = release = dphmm.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["screenshots"]
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["attrs_inline"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+# The names that the code gives to long unions.
+autodoc_type_aliases = {
+    name: name
+    for name in ("ArrayLike", "Exact", "FloatArray", "IntArray", "Mask", "Observations", "Start")
+}
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+default_role = "code"  # docstrings are written with single backticks
+python_maximum_signature_line_length = 88
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"dphmm {version}"
+html_static_path: list[str] = []
+html_search_scorer = str(DOCS / "scorer.js")
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": f"dphmm {version}"},
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+copyright = "the authors of dphmm; Apache-2.0"
+
+
+def write_reference(app: Any) -> None:
+    """Make the reference pages before anything is read."""
+    reference.write_pages(DOCS)
+
+
+def write_texts(app: Any, fault: Exception | None) -> None:
+    """Write the plain-text export when all pages stand."""
+    if fault is None and app.builder.format == "html":
+        reference.write_texts(DOCS, Path(app.outdir))
+
+
+def escape_marks(
+    app: Any, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    """Keep |x| and * in docstrings what they are; examples are left alone."""
+    in_example = False
+    for number, line in enumerate(lines):
+        in_example = bool(line.strip()) and (in_example or line.lstrip().startswith(">>>"))
+        if not in_example:
+            lines[number] = re.sub(r"([|*])(?=[^`]*(?:`[^`]*`[^`]*)*$)", r"\\\1", line)
+
+
+def setup(app: Any) -> None:
+    """What Sphinx calls."""
+    app.connect("builder-inited", write_reference, priority=0)
+    # Before napoleon, which makes definition lists with asterisks of its own.
+    app.connect("autodoc-process-docstring", escape_marks, priority=100)
+    app.connect("build-finished", write_texts)

@@ -1,0 +1,91 @@
+"""Write the numbers of docs/results into the pages, or check that they stand there.
+
+python scripts/include_results.py            write them
+python scripts/include_results.py --check    say which pages differ, and exit with 1
+
+Pages are README.md and docs/*.md. Numbers that look measured and have no file yet are counted by
+page in docs/results/without-file.toml; there may not be more of them than it says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from pathlib import Path
+
+from dphmm.errors import DphmmError
+from dphmm.evaluate.results import Result, read_results
+from dphmm.report.inclusion import include, included, unsourced
+
+ROOT = Path(__file__).resolve().parent.parent
+WITHOUT = "docs/results/without-file.toml"
+
+
+def pages(root: Path) -> list[Path]:
+    """Every page whose numbers are checked."""
+    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+
+
+def differences(root: Path, *, write: bool = False) -> list[str]:
+    """A sentence for each page that differs from the files of results; none once it is written."""
+    results = read_results(root / "docs" / "results")
+    found = []
+    for path in pages(root):
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(root)
+        try:
+            wanted = include(text, results)
+        except DphmmError as error:
+            found.append(f"{name}: {error}")
+            continue
+        if wanted != text and write:
+            path.write_text(wanted, encoding="utf-8")
+        elif wanted != text:
+            lines = zip(text.splitlines(), wanted.splitlines(), strict=False)
+            place = next((n for n, (a, b) in enumerate(lines, start=1) if a != b), 1)
+            found.append(f"{name}:{place}: numbers must be those of docs/results; run make pages")
+    return found + too_many(root)
+
+
+def too_many(root: Path) -> list[str]:
+    """A sentence for each page with more numbers that have no file than are listed."""
+    listed = tomllib.loads((root / WITHOUT).read_text(encoding="utf-8"))
+    found = []
+    for path in pages(root):
+        name = path.relative_to(root).as_posix()
+        lines = unsourced(path.read_text(encoding="utf-8"))
+        most = listed.get(name, {}).get("lines", 0)
+        if len(lines) > most:
+            shown = "".join(f"\n    {line.line}: {line.text[:90]}" for line in lines)
+            found.append(
+                f"{name}: lines with numbers that no file of results holds must be at most "
+                f"{most}, got {len(lines)}:{shown}"
+            )
+    return found
+
+
+def older(results: dict[str, Result]) -> list[str]:
+    """The results that other code than the present made: make evidence measures them again."""
+    return [name for name, result in results.items() if not result.is_current]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code 0, or 1 if a page differs from the files or has new numbers without one."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args(arguments).check
+    faults = differences(ROOT, write=not check)
+    for fault in faults:
+        sys.stderr.write(f"{fault}\n")
+    results = read_results(ROOT / "docs" / "results")
+    shown = {name for path in pages(ROOT) for name, _ in included(path.read_text("utf-8"))}
+    old = older({name: result for name, result in results.items() if name in shown})
+    if old:
+        sys.stdout.write(
+            f"other code than the present measured (make evidence): {', '.join(old)}\n"
+        )
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

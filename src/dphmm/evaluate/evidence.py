@@ -1,0 +1,69 @@
+"""Every study whose results stand on a page, in the order in which they are made.
+
+A study is one file under `docs/results`. A new one is a function here that returns a `Study`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from dphmm._types import FloatArray
+from dphmm.evaluate.fingerprint import file_digest
+from dphmm.evaluate.parts import Part, Study
+from dphmm.evaluate.results import Table, Value
+from dphmm.evaluate.section8 import claims_study, clock_study
+from dphmm.evaluate.worked import work_out
+from dphmm.evaluate.workloads import Workload
+from dphmm.tables.datasets import running_example
+
+__all__ = ["studies"]
+
+CLAIMED = ("geolife-5s", "gowalla", "gowalla-nyc")
+"""The workloads at the paper's own clock: GeoLife's fixes as logged, the next check-in."""
+
+
+def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
+    """Every study.
+
+    Args:
+        quick: Whether to make smaller ones of the same kind, to see that everything works.
+        final: Whether they are of the locked people; these have files of their own.
+    """
+    if final:
+        every = _of_people(quick)
+        return [replace(study, name=f"final.{study.name}") for study in every]
+    return [_worked_examples(), *_of_people(quick)]
+
+
+def _of_people(quick: bool) -> list[Study]:
+    """The studies that read people's tracks."""
+    return [
+        clock_study(quick=quick),
+        *(claims_study(name, quick=quick) for name in CLAIMED),
+    ]
+
+
+def _worked_examples() -> Study:
+    source = Path(running_example.__code__.co_filename)
+    return Study(
+        name="paper",
+        about="The worked examples of the paper, computed again from its running example",
+        module="dphmm.evaluate.worked",
+        parts=(),
+        summarise=_count_worked,
+        data={"running example": file_digest(source)},
+    )
+
+
+def _count_worked(
+    workloads: Mapping[str, Workload], found: Mapping[Part, dict[str, FloatArray]]
+) -> tuple[dict[str, Value], dict[str, Table]]:
+    verdicts = [one.holds for one in work_out()]
+    rule = "the same number, without a tolerance"
+    return {
+        "held": Value(verdicts.count(True), note=rule),
+        "did_not_hold": Value(verdicts.count(False), note=rule),
+        "only_drawn": Value(verdicts.count(None), note="the paper prints no number"),
+    }, {}

@@ -1,0 +1,309 @@
+"""Results as files: what they depend on, what they hold, and when a kept part is used again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dphmm import ArgumentError, DataError
+from dphmm.cli.program import program
+from dphmm.evaluate import (
+    Result,
+    Study,
+    Table,
+    Value,
+    Workload,
+    load_workload,
+    measured,
+    read_result,
+    read_results,
+    run,
+    run_study,
+)
+from dphmm.evaluate.evidence import studies
+from dphmm.evaluate.fingerprint import code_digest, code_files, file_digest
+from dphmm.evaluate.parts import kept
+
+MODULE = "dphmm.evaluate.metrics"
+
+
+@dataclass(frozen=True)
+class Small:
+    """The mean state of a workload's sequences, in so many copies."""
+
+    copies: int = 1
+
+    @property
+    def name(self) -> str:
+        return "small"
+
+    def measure(self, workload: Workload) -> dict[str, np.ndarray]:
+        return {"mean": np.full(self.copies, workload.sequences[0].states.mean())}
+
+
+@pytest.fixture(scope="module")
+def city() -> Workload:
+    return load_workload("city", None, quick=True)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package of four modules: a sampler, who uses it, kernels by name, and somebody else."""
+    source = tmp_path / "house"
+    for name, code in {
+        "__init__.py": "",
+        "noise.py": '"""Noise."""\n\ndef draw():\n    """A number."""\n    return 4  # chosen\n',
+        "study.py": "from house.noise import draw\nfrom house import kernels\n",
+        "kernels/__init__.py": "def __getattr__(name):\n    return name\n",
+        "kernels/fast.py": "STEP = 1\n",
+        "other.py": "VALUE = 1\n",
+    }.items():
+        path = source / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+    return source
+
+
+def changed(package: Path, name: str, old: str, new: str) -> str:
+    path = package / name
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    code_digest.cache_clear()
+    return code_digest("house.study", package)
+
+
+# Laws of the fingerprint
+
+
+def test_a_changed_sampler_gives_another_fingerprint(package: Path) -> None:
+    before = code_digest("house.study", package)
+    assert changed(package, "noise.py", "return 4", "return 5") != before
+    before = code_digest("house.study", package)
+    assert changed(package, "kernels/fast.py", "STEP = 1", "STEP = 2") != before
+
+
+def test_words_and_strangers_do_not(package: Path) -> None:
+    before = code_digest("house.study", package)
+    assert (
+        changed(package, "noise.py", '"""A number."""', '"""A number,\n\n    drawn."""') == before
+    )
+    assert changed(package, "noise.py", "# chosen", "# by lot") == before
+    assert changed(package, "other.py", "VALUE = 1", "VALUE = 2") == before
+
+
+def test_code_that_only_type_checkers_see_is_not_followed(package: Path) -> None:
+    path = package / "study.py"
+    path.write_text(
+        f"from typing import TYPE_CHECKING\n{path.read_text()}if TYPE_CHECKING:\n    1\n"
+    )
+    names = {file.name for file in code_files("house.study", package)}
+    assert names == {"study.py", "noise.py", "__init__.py", "fast.py"}
+    later = path.read_text().replace("    1\n", "    from house.other import VALUE\n")
+    path.write_text(later)
+    assert {file.name for file in code_files("house.study", package)} == names
+
+
+def test_the_evaluation_leads_to_the_sampler_and_to_every_kernel() -> None:
+    files = code_files("dphmm.evaluate.late")
+    names = {f"{file.parent.name}/{file.name}" for file in files}
+    assert {"noise/mechanism.py", "release/stream.py", "kernels/sampler.py"} <= names
+    assert not any(name.startswith("tables/") for name in names)
+
+
+def test_an_unknown_module_has_no_fingerprint() -> None:
+    with pytest.raises(ArgumentError, match=r"module must be one of dphmm, got 'dphmm.nothing'"):
+        code_digest("dphmm.nothing")
+    with pytest.raises(ArgumentError, match="module must be one of dphmm, got 'numpy'"):
+        code_digest("numpy")
+
+
+def test_a_file_s_fingerprint_is_of_its_bytes(tmp_path: Path) -> None:
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.write_bytes(b"1")
+    other.write_bytes(b"2")
+    assert file_digest(one) != file_digest(other)
+    other.write_bytes(b"1")
+    assert file_digest(one) == file_digest(other)
+
+
+# Files
+
+
+def result(**parts: object) -> Result:
+    values = {"share": Value(0.318349, ".1%", 0.301, 0.334, people=46, seeds=20)}
+    values["verdict"] = Value("held", note="the whole interval is below 35%")
+    tables = {"main": Table(("who", "error"), (("distance", "1.64"), ("", "2")))}
+    made = Result(
+        "made.up", "A test", MODULE, values, tables, {"radius": "1"}, (0, 1), {"f/a": "1"}
+    )
+    return replace(made, **parts)
+
+
+def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    one = result(machine={"system": "Linux"})
+    path = one.write(tmp_path)
+    assert path.name == "made.up.json"
+    assert read_result(path) == one
+    assert read_results(tmp_path) == {"made.up": one}
+    before = path.read_bytes()
+    read_result(path).write(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_result_knows_whether_the_code_is_still_the_same() -> None:
+    assert result().code == code_digest(MODULE)
+    assert result().is_current
+    assert not result(code="0000").is_current
+
+
+def test_a_result_says_where_it_comes_from() -> None:
+    told = result(code="0123456789abcdef", version="1.2", machine={"processors": "2 processors"})
+    assert told.origin() == (
+        "A test (dphmm 1.2; code 01234567; data 1; 2 seeds of noise; 2 processors; "
+        "`docs/results/made.up.json`)"
+    )
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e3))
+def test_values_keep_six_digits(value: float, width: float) -> None:
+    one = Value(value, ".3f", value - width, value + width)
+    assert one.value == pytest.approx(value, rel=1e-5)
+    assert Value(**vars(one)) == one
+
+
+def test_values_print_themselves_and_their_intervals() -> None:
+    share = result().value("share")
+    assert share.text() == "31.8%"
+    assert share.text(".0%") == "32%"
+    assert share.text(interval=True) == "31.8% (30.1% to 33.4%)"
+    assert Value(1.5, ".1f", 1, 2, unit="km").text(interval=True) == "1.5 km (1.0 to 2.0 km)"
+    assert result().value("verdict").text(interval=True) == "held"
+
+
+def test_values_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="value must be finite, got nan"):
+        Value(float("nan"))
+    with pytest.raises(ArgumentError, match=r"low and high must come together, got 1, None"):
+        Value(1.0, low=1)
+    with pytest.raises(ArgumentError, match="form must be a format of a number, got 'x!'"):
+        Value(1.0, "x!")
+    with pytest.raises(ArgumentError, match="interval must be one that the value has, got none"):
+        Value(1.0).text(interval=True)
+    with pytest.raises(ArgumentError, match="row must have 2 cells, got 1"):
+        Table(("a", "b"), (("1",),))
+    with pytest.raises(ArgumentError, match=r"cell must be one line of text without \|, got 'x\|'"):
+        Table(("a",), (("x|",),))
+    with pytest.raises(
+        ArgumentError, match=r"made.up: value must be one of share, verdict, got 'b'"
+    ):
+        result().value("b")
+    with pytest.raises(ArgumentError, match=r"made.up: table must be one of main, got 'b'"):
+        result().table("b")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda text: text[:-9], "file must hold a result"),
+        (lambda text: text.replace('"about"', '"abuot"'), "unknown: abuot"),
+        (lambda text: text.replace('"form"', '"from"'), "unexpected keyword"),
+        (lambda text: "[]", "file must hold a result"),
+        (lambda text: text.replace("made.up", "other"), "file must be called other.json"),
+    ],
+)
+def test_a_spoiled_file_is_one_line_that_names_it(tmp_path: Path, spoil, message: str) -> None:
+    path = result().write(tmp_path)
+    path.write_text(spoil(path.read_text()))
+    with pytest.raises(DataError, match=message) as caught:
+        read_result(path)
+    assert str(path) in str(caught.value)
+
+
+# Parts
+
+
+def test_a_kept_part_is_used_only_with_the_same_code_data_and_settings(
+    city: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def was(workload: Workload, task: Small) -> bool:
+        return next(was for _, was in run(tmp_path, workload, [task], workers=1))
+
+    monkeypatch.setattr("dphmm.evaluate.parts.code_digest", lambda module: "one")
+    assert not was(city, Small())
+    assert was(city, Small())
+    assert not was(city, Small(copies=2))  # under the same name
+    assert not was(replace(city, delta=0.5), Small())
+    monkeypatch.setattr("dphmm.evaluate.parts.code_digest", lambda module: "another")
+    assert not was(city, Small())
+
+
+def test_parts_are_private_files(
+    city: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.evaluate.parts.code_digest", lambda module: module)
+    list(run(tmp_path, city, [Small(3)], workers=1))
+    path = kept(tmp_path, city, Small(3))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "test_results" in str(path)  # the digest is that of the task's own module
+    assert measured(tmp_path, city, Small(3))["mean"].shape == (3,)
+
+
+def test_a_study_ends_with_its_result(
+    city: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.evaluate.parts.code_digest", lambda module: module)
+
+    def summarise(workloads, found):
+        return {"mean": Value(float(found["city", Small()]["mean"][0]))}, {}
+
+    study = Study("s", "a", MODULE, (("city", Small()),), summarise, {"x": 1}, (5,), timed=True)
+    part, end = list(run_study(tmp_path, study, lambda name: city, workers=1))
+    assert part == (("city", Small()), False)
+    assert isinstance(end, Result)
+    assert end.value("mean").value == pytest.approx(city.sequences[0].states.mean(), rel=1e-5)
+    assert end.data == {"city": city.digest}
+    assert (end.seeds, end.settings) == ((5,), {"x": 1})
+    assert "processors" in (end.machine or {})
+
+
+# The command
+
+
+def test_evidence_writes_a_file_for_every_study_asked_for(tmp_path: Path) -> None:
+    arguments = ["reproduce", "evidence", "--only", "paper", "-o", str(tmp_path), "--json"]
+    outcome = CliRunner().invoke(program, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert json.loads(outcome.stdout) == {"results": [str(tmp_path / "results" / "paper.json")]}
+    assert read_results(tmp_path / "results")["paper"].value("held").value == 21
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evidence", "--only", "nothing"], "only must be"),
+        (["evidence", "--quick", "--results", "x"], "--results must not come with --quick"),
+        (["evidence", "--final"], "locked people are read by `make evidence FINAL=1` alone"),
+        (["paper", "--only", "paper"], "--final must come with evidence, got paper"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
+    outcome = CliRunner().invoke(program, ["reproduce", *arguments, "-o", str(tmp_path / "out")])
+    assert outcome.exit_code == 2
+    assert message in outcome.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_studies_have_different_names_and_modules_that_exist() -> None:
+    every = studies()
+    assert len({study.name for study in every}) == len(every)
+    for study in every:
+        assert code_files(study.module)
