@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
@@ -32,17 +32,18 @@ from dphmm.service.preparing import Preparing
 from dphmm.service.readiness import Readiness
 from dphmm.service.routes import Route, Routes
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.shortcut import DIGEST, LONGEST_PERSON, Shortcut
 from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
 from dphmm.service.workers import Workers
 
 __all__ = ["create_app"]
 
-Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="A scenario's id.")]
+Digest = Annotated[str, Path(pattern=DIGEST, description="A scenario's id.")]
 Person = Annotated[
     str,
     Path(
         min_length=1,
-        max_length=200,
+        max_length=LONGEST_PERSON,
         description="The person's name: printable, in Unicode's form NFC, as UTF-8.",
         json_schema_extra={"pattern": r"^\S(.*\S)?$"},
     ),
@@ -107,7 +108,7 @@ def create_app(
         docs_url=None,  # its page loads scripts from elsewhere; ours has none
         redoc_url=None,
     )
-    _answer_problems(app, metrics)
+    explain = _answer_problems(app, metrics)
     describe = app.openapi
 
     def describe_keys() -> dict[str, Any]:
@@ -145,7 +146,11 @@ def create_app(
         digest: Digest, person: Person, body: bodies.NewRelease, request: Request
     ) -> Response:
         """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
-        client: str = request.state.client  # what `Client` is, without the way to it
+        return await answer_one(request.state.client, digest, person, body)
+
+    async def answer_one(
+        client: str, digest: str, person: str, body: bodies.NewRelease
+    ) -> Response:
         answer: Released | None = None
         if await preparing.is_small(client, digest):
             scenario, ask = handlers.ask(client, digest, person, body)
@@ -261,7 +266,8 @@ def create_app(
 
     _manage(route, threads, access, Managing(store))
 
-    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close)
+    shortcut = Shortcut(STREAM + "/releases", answer_one, explain)
+    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close, shortcut)
 
 
 def _manage(
@@ -347,7 +353,9 @@ def _route(
     )
 
 
-def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
+def _answer_problems(
+    app: FastAPI, metrics: Metrics
+) -> Callable[[Request, DphmmError], Awaitable[Response]]:
     @app.exception_handler(DphmmError)
     async def ours(request: Request, fault: DphmmError) -> Response:
         status, shown = problem_of(fault)
@@ -368,3 +376,5 @@ def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
     async def other(request: Request, fault: HTTPException) -> Response:
         shown = {"problem": str(fault.detail).lower()}
         return JSONResponse(shown, fault.status_code, dict(fault.headers or {}))
+
+    return ours
