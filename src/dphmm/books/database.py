@@ -230,8 +230,10 @@ class Sqlite(Database):
 
 def _close_to_others(path: str) -> None:
     """Make a file that only its owner can read, or close one that others could, with its log."""
-    with suppress(OSError):  # SQLite says what is wrong with it
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # Only a new file is opened here: closing one drops every lock that this process has on it, and
+    # then other processes remove the log that it still writes to.
+    with suppress(OSError):  # it is there, or SQLite says what is wrong with it
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         with suppress(OSError):  # it is another user's, or not there
             if os.stat(name).st_mode & 0o077:

@@ -158,10 +158,10 @@ def describe_given(
             f"likelier than all others together. The surest is {place} {when} ({share}); {more}."
         )
     count = f"one {one}" if len(given) == 1 else f"{len(given)} {what}"
-    longest = "" if len(given) == 1 else ", longest of them"
+    there = "at" if len(given) == 1 else "there, for longest at"
     return (
         f"These answers gave away {count} of {person}: {reader} believes {person} to have been "
-        f"at {place} {when}{longest}, rather than anywhere else ({share}); {more}."
+        f"{there} {place} {when}, rather than anywhere else ({share}); {more}."
     )
 
 

@@ -34,6 +34,7 @@ from dphmm.release.asking import (
 from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
 from dphmm.release.moment import Line
+from dphmm.release.phases import enter
 from dphmm.release.said import Release
 from dphmm.release.schedule import expected_error
 from dphmm.release.standing import Standing
@@ -169,6 +170,7 @@ def _answer(
     source: Randomness,
     most: int | None = None,
 ) -> None:
+    enter("admission")
     _find(book, asks, parts)
     if most is not None:
         parts = _within(most, asks, answered, parts)
@@ -183,6 +185,8 @@ def _answer(
             if work is not None:
                 part.works.append(work)
                 works.append(work)
+        if works:
+            enter("draw")
         drawn += draw(works, source)
         waiting = [part for part in waiting if part.has_more]
         for part in waiting:
@@ -192,6 +196,7 @@ def _answer(
         if any(part.found.key is None for part in moved):
             _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
         standings = [_moved(part.works[-1]) for part in moved]
+        enter("commit")
         book.commit(drawn, standings, [part.found for part in moved])
     _fill(answered, parts)
     for part in parts:

@@ -95,9 +95,7 @@ class Stream(Single):
         if not isinstance(person, str) or person:
             check_name(person, "person")
         self._randomness = source_of(randomness, person)
-        self.model = model
-        self.plan = plan
-        self.query = plan.query
+        self.model, self.plan, self.query = model, plan, plan.query
         self.estimate = check_estimate(estimate)
         self.schedule = schedule
         self.epsilon = price_of(schedule, as_epsilon(epsilon))
@@ -151,15 +149,15 @@ class Stream(Single):
         stream = object.__new__(type(self))
         client, person, _ = standing.line
         vars(stream).update(vars(self), client=client, person=person, began=standing.began)
-        stream._randomness = source_of(randomness, person)
-        stream.ledger, stream.said, stream._also = Ledger(), [], {}
-        stream._share(self._owner)
+        stream._randomness, stream.ledger = source_of(randomness, person), Ledger()
+        stream.said, stream._also = [], {}
+        stream._share("stream")
         return stream._stand_at(standing)
 
     def _stand_at(self, standing: Standing) -> Self:
         check_law(standing, self.law, self.model.n_states)
-        self.time, self._said_from = standing.time, (standing.time, standing.belief)
-        self.prior = self.posterior = standing.belief
+        self.time, self.prior, self.posterior = standing.time, standing.belief, standing.belief
+        self._said_from = standing.time, standing.belief
         self._totals = standing.spent, standing.constrained
         self._answered, self._spoke = standing.answered, standing.spoke
         self._recent, self._clock, self._plane = standing.recent, standing.clock, standing.plane

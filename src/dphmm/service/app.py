@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from starlette.exceptions import HTTPException
 
 from dphmm import __version__
 from dphmm.books import OPERATE, Key, Store, find_key, list_keys
-from dphmm.errors import BudgetError, DphmmError, StoreError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.book import check_key
 from dphmm.release.engine import LongWayError
 from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
-from dphmm.service.batches import NDJSON
+from dphmm.service.batches import KINDS
 from dphmm.service.committing import GroupCommit, Threads
 from dphmm.service.handlers import Handlers
-from dphmm.service.logs import log
 from dphmm.service.managing import Managing
 from dphmm.service.metrics import Metrics
 from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
 from dphmm.service.preparing import Preparing
+from dphmm.service.problems import answer_problems
 from dphmm.service.readiness import Readiness
 from dphmm.service.routes import Route, Routes
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.sharing import Shared
 from dphmm.service.shortcut import DIGEST, LONGEST_PERSON, Shortcut
-from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
+from dphmm.service.showing import UNREACHABLE, Released, released
+from dphmm.service.tracing import TracedCommit, Tracing
 from dphmm.service.workers import Workers
 
 __all__ = ["create_app"]
@@ -71,24 +70,40 @@ Endpoint = Callable[..., Any]
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": bodies.Problem}
-    for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 503)
+    for status in (400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 503)
 }
 KEY = {"type": "http", "scheme": "bearer", "description": "A key of this service."}
 MANAGING = f"keys {OPERATE}"
+ROWS: dict[str, Any] = {
+    KINDS[1]: {"schema": {"type": "string", "description": "Rows as lines of JSON."}},
+    KINDS[2]: {"schema": {"type": "string", "format": "binary"}},
+}
+"""How else rows of a batch may come and go."""
+
 BATCH = "/v1/scenarios/{digest}/releases:batch"
 STREAM = "/v1/scenarios/{digest}/people/{person}"
 
 
 def create_app(
-    store: Store, settings: ServiceSettings | None = None, randomness: Randomness | None = None
+    store: Store,
+    settings: ServiceSettings | None = None,
+    randomness: Randomness | None = None,
+    shared: Shared | None = None,
+    tracing: Tracing | None = None,
 ) -> Middleware:
-    """The service over a store, as an ASGI application; it closes the store at the end."""
+    """The service over a store, as an ASGI application; it closes the store at the end.
+
+    `shared` is what it shares with other processes that serve the same port, `tracing` where its
+    traces go.
+    """
     check_key(store, randomness)
     settings = settings or ServiceSettings()
-    metrics, access, threads = Metrics(), Access(settings), Threads(settings)
+    metrics, access = Metrics(store, shared), Access(settings, shared)
+    threads = Threads(settings)
     handlers = Handlers(store, settings, randomness)
     workers = Workers(store, settings, randomness)
-    commit = GroupCommit(store, threads, settings, randomness)
+    commits = GroupCommit if tracing is None else TracedCommit
+    commit = commits(store, threads, settings, randomness)
     readiness = Readiness(store)
     preparing = Preparing(handlers, workers.submit, settings.long_seconds)
 
@@ -99,6 +114,8 @@ def create_app(
         readiness.close()
         threads.close()
         store.close()
+        if tracing is not None:
+            tracing.close()
 
     app = FastAPI(
         title="dphmm",
@@ -108,7 +125,7 @@ def create_app(
         docs_url=None,  # its page loads scripts from elsewhere; ours has none
         redoc_url=None,
     )
-    explain = _answer_problems(app, metrics)
+    explain = answer_problems(app, metrics)
     describe = app.openapi
 
     def describe_keys() -> dict[str, Any]:
@@ -182,8 +199,9 @@ def create_app(
 
     @route("GET", "/metrics", OPERATE, None)
     async def show_metrics() -> Response:
-        """Counters for Prometheus; none depends on a true state or on a duration."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        """Counters and gauges for Prometheus; none depends on a true state or on a duration."""
+        text = metrics.text(await readiness.is_ready())
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     @route(
         "POST", "/v1/scenarios", "scenarios", bodies.ScenarioSummary, also=201, body="NewScenario"
@@ -217,13 +235,14 @@ def create_app(
     async def release_batch(digest: Digest, request: Request, client: Client) -> Response:
         """Many releases by one commit; each row gets its answer or its own problem.
 
-        Also as lines of JSON, a row each, both ways: with the type application/x-ndjson.
+        Also as lines of JSON (application/x-ndjson), a row each, or as an Arrow stream
+        (application/vnd.apache.arrow.stream), a column for each field, both ways.
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip()
-        content, lines = await request.body(), kind == NDJSON
-        done = await workers.run(client, "batch", client, digest, content, lines)
+        given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = given if given in KINDS else KINDS[0]
+        done = await workers.run(client, "batch", client, digest, await request.body(), kind)
         metrics.answered_many(done)
-        return Response(done.content, media_type=NDJSON if lines else "application/json")
+        return Response(done.content, media_type=kind)
 
     @route("GET", STREAM + "/releases", "read", bodies.Releases)
     async def list_releases(
@@ -267,7 +286,9 @@ def create_app(
     _manage(route, threads, access, Managing(store))
 
     shortcut = Shortcut(STREAM + "/releases", answer_one, explain)
-    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close, shortcut)
+    return Middleware(
+        app, settings, metrics, access, routes, find_holder, workers.close, shortcut, tracing
+    )
 
 
 def _manage(
@@ -340,6 +361,9 @@ def _route(
     extra: dict[str, Any] = {"security": [{"key": []}]}
     if body is not None:
         content = {"application/json": {"schema": bodies.whole_schema(getattr(bodies, body))}}
+        if path == BATCH:
+            content |= ROWS
+            responses[200] = {"content": ROWS}
         extra["requestBody"] = {"required": True, "content": content}
     return app.api_route(
         path,
@@ -351,30 +375,3 @@ def _route(
         openapi_extra=extra,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
     )
-
-
-def _answer_problems(
-    app: FastAPI, metrics: Metrics
-) -> Callable[[Request, DphmmError], Awaitable[Response]]:
-    @app.exception_handler(DphmmError)
-    async def ours(request: Request, fault: DphmmError) -> Response:
-        status, shown = problem_of(fault)
-        headers = fault.all_headers() if isinstance(fault, RefusedError) else {}
-        if isinstance(fault, BudgetError):
-            metrics.refusals.inc()
-        if status == 503 and isinstance(fault, StoreError):
-            log.error("store", extra={"request": request.state.request, "fault": str(fault)})
-            headers["retry-after"] = "5"
-        return JSONResponse(shown, status, headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def not_as_described(request: Request, fault: RequestValidationError) -> Response:
-        first = fault.errors()[0]
-        return JSONResponse(problem_of(invalid(first["loc"], first["msg"]))[1], 422)
-
-    @app.exception_handler(HTTPException)
-    async def other(request: Request, fault: HTTPException) -> Response:
-        shown = {"problem": str(fault.detail).lower()}
-        return JSONResponse(shown, fault.status_code, dict(fault.headers or {}))
-
-    return ours
