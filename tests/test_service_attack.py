@@ -205,7 +205,7 @@ def check_attack(url, seconds):
 
 
 def test_an_attack_is_not_noticed_by_another_client(tmp_path):
-    check_attack(str(tmp_path / "store.db"), 12)
+    check_attack(str(tmp_path / "store.db"), 8)
 
 
 @pytest.mark.slow

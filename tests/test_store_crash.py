@@ -15,7 +15,7 @@ from tests.crash.killing import Killing, full_disk, read_only
 from tests.crash.postgres import running_server
 from tests.crash.world import release
 
-SHORT, FULL = 10, 200
+SHORT, FULL = 6, 200
 SEED = 7
 
 

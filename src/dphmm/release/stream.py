@@ -182,9 +182,7 @@ class Stream(Single):
             new, self._totalled = self.said[self._totalled :], len(self.said)
             self._totals = add_up_said(self._totals, new)
             standing = Standing(
-                line=self.line,
-                law=self.law,
-                began=self.began,
+                *(self.line, self.law, self.began),
                 time=self.time,
                 belief=self.posterior,
                 spent=self._totals[0],

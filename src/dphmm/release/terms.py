@@ -97,14 +97,7 @@ class Terms:
     @cached_property
     def _pattern(self) -> Stream:
         """A stream of nobody, of which everybody's are copies: its parts are checked once."""
-        return Stream(
-            self.model,
-            self.plan,
-            epsilon=self.epsilon,
-            start=self.start,
-            law=self.law,
-            estimate=self.estimate,
-        )
+        return self.resume(Stream, self.stand(Line("", "", self.query), 0), None)
 
     def resume(
         self, kind: type[Resumed], standing: Standing, randomness: Randomness | None

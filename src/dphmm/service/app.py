@@ -8,13 +8,10 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from starlette.exceptions import HTTPException
 
 from dphmm import __version__
 from dphmm.books import OPERATE, Key, Store, find_key, list_keys
-from dphmm.errors import BudgetError, DphmmError, StoreError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.book import check_key
 from dphmm.release.engine import LongWayError
@@ -23,28 +20,29 @@ from dphmm.service.access import Access, RefusedError
 from dphmm.service.batches import KINDS
 from dphmm.service.committing import GroupCommit, Threads
 from dphmm.service.handlers import Handlers
-from dphmm.service.logs import log
 from dphmm.service.managing import Managing
 from dphmm.service.metrics import Metrics
 from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
 from dphmm.service.preparing import Preparing
+from dphmm.service.problems import answer_problems
 from dphmm.service.readiness import Readiness
 from dphmm.service.routes import Route, Routes
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.sharing import Shared
-from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
+from dphmm.service.shortcut import DIGEST, LONGEST_PERSON, Shortcut
+from dphmm.service.showing import UNREACHABLE, Released, released
 from dphmm.service.tracing import TracedCommit, Tracing
 from dphmm.service.workers import Workers
 
 __all__ = ["create_app"]
 
-Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="A scenario's id.")]
+Digest = Annotated[str, Path(pattern=DIGEST, description="A scenario's id.")]
 Person = Annotated[
     str,
     Path(
         min_length=1,
-        max_length=200,
+        max_length=LONGEST_PERSON,
         description="The person's name: printable, in Unicode's form NFC, as UTF-8.",
         json_schema_extra={"pattern": r"^\S(.*\S)?$"},
     ),
@@ -127,7 +125,7 @@ def create_app(
         docs_url=None,  # its page loads scripts from elsewhere; ours has none
         redoc_url=None,
     )
-    _answer_problems(app, metrics)
+    explain = answer_problems(app, metrics)
     describe = app.openapi
 
     def describe_keys() -> dict[str, Any]:
@@ -165,7 +163,11 @@ def create_app(
         digest: Digest, person: Person, body: bodies.NewRelease, request: Request
     ) -> Response:
         """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
-        client: str = request.state.client  # what `Client` is, without the way to it
+        return await answer_one(request.state.client, digest, person, body)
+
+    async def answer_one(
+        client: str, digest: str, person: str, body: bodies.NewRelease
+    ) -> Response:
         answer: Released | None = None
         if await preparing.is_small(client, digest):
             scenario, ask = handlers.ask(client, digest, person, body)
@@ -283,7 +285,10 @@ def create_app(
 
     _manage(route, threads, access, Managing(store))
 
-    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close, tracing)
+    shortcut = Shortcut(STREAM + "/releases", answer_one, explain)
+    return Middleware(
+        app, settings, metrics, access, routes, find_holder, workers.close, shortcut, tracing
+    )
 
 
 def _manage(
@@ -370,26 +375,3 @@ def _route(
         openapi_extra=extra,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
     )
-
-
-def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
-    @app.exception_handler(DphmmError)
-    async def ours(request: Request, fault: DphmmError) -> Response:
-        status, shown = problem_of(fault)
-        headers = fault.all_headers() if isinstance(fault, RefusedError) else {}
-        if isinstance(fault, BudgetError):
-            metrics.refusals.inc()
-        if status == 503 and isinstance(fault, StoreError):
-            log.error("store", extra={"request": request.state.request, "fault": str(fault)})
-            headers["retry-after"] = "5"
-        return JSONResponse(shown, status, headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def not_as_described(request: Request, fault: RequestValidationError) -> Response:
-        first = fault.errors()[0]
-        return JSONResponse(problem_of(invalid(first["loc"], first["msg"]))[1], 422)
-
-    @app.exception_handler(HTTPException)
-    async def other(request: Request, fault: HTTPException) -> Response:
-        shown = {"problem": str(fault.detail).lower()}
-        return JSONResponse(shown, fault.status_code, dict(fault.headers or {}))

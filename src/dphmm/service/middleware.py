@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from dphmm.books import Key
 from dphmm.errors import DphmmError
@@ -61,6 +62,7 @@ class Middleware:
         routes: Routes,
         find_key: Callable[[Request], Awaitable[Key]],
         stop: Callable[[], None],
+        shortcut: Callable[[Message, bytes], Awaitable[Response | None]],
         tracing: Tracing | None = None,
     ) -> None:
         self.app = app
@@ -71,6 +73,7 @@ class Middleware:
         self._settings = settings
         self._metrics = metrics
         self._stop = stop
+        self._shortcut = shortcut
         self.closing = False
         """Whether the service is shutting down: what was accepted goes on, nothing new."""
 
@@ -94,7 +97,11 @@ class Middleware:
                 raise RefusedError(503, "the service is shutting down; ask again", 5)
             asked = await self._open(scope)
             body = await self._body(scope, heard, self._routes.largest(asked))
-            await self.app(scope, _replayed(body, heard), answer)
+            response = await self._shortcut(scope, body) if asked is not None else None
+            if response is None:
+                await self.app(scope, _replayed(body, heard), answer)
+            else:
+                await response(scope, heard, answer)
         except RefusedError as fault:
             await heard.discard()
             await answer.refuse(fault)
