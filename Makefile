@@ -9,7 +9,7 @@ WORKERS ?= 2
 DATA ?= ../shared/data
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-spark demo test test-full check format bench evidence pages docs lock system-packages clean
+.PHONY: help install install-spark demo test test-full check format bench evidence pages docs release lock system-packages clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,6 +32,10 @@ help: ## list the targets
 	@$(PIP) install -qq --require-hashes -r requirements-bench.lock
 	@touch $@
 
+.venv/.installed-release: requirements-release.lock .venv/.installed
+	@$(PIP) install -qq --require-hashes -r requirements-release.lock
+	@touch $@
+
 install: .venv/.installed ## build .venv: the library, the light extras, the tools
 
 install-spark: .venv/.installed-spark ## add Apache Spark to .venv (800 MB; needs a Java runtime)
@@ -48,6 +52,7 @@ test-full: .venv/.installed ## run the tests, the slow ones and many more exampl
 check: .venv/.installed ## check format, lint, types, that no file names a package registry, and that pages show results
 	@$(BIN)/ruff format --check --quiet . || { echo "Run make format."; exit 1; }
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/oxlint --quiet src tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -q tests/test_project.py -k "registry or lock"
 	@$(BIN)/python scripts/include_results.py --check
@@ -59,8 +64,8 @@ format: .venv/.installed ## format the code and sort the imports
 bench: .venv/.installed-bench ## measure and write bench/results.json; BENCH=hull runs one file
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
-evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1)
-	@$(BIN)/dphmm reproduce evidence --data $(DATA) -o evidence --workers $(WORKERS) \
+evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1; FINAL=1 reads the locked people)
+	@$(if $(FINAL),DPHMM_FINAL=1) $(BIN)/dphmm reproduce evidence $(if $(FINAL),--final) --data $(DATA) -o evidence --workers $(WORKERS) \
 	  $(if $(QUICK),--quick,--results docs/results)
 	@$(if $(QUICK),true,$(BIN)/python scripts/include_results.py)
 
@@ -69,6 +74,11 @@ pages: .venv/.installed ## write the numbers of docs/results into the pages
 
 docs: .venv/.installed ## build the documentation into site/
 	@$(BIN)/sphinx-build -q -W --keep-going docs site
+
+# TESTS="tests/test_stream.py" tries the wheel with some tests only.
+TESTS ?= tests
+release: .venv/.installed-release ## make dist/ for VERSION=1.2.3, try it in a new environment, publish nothing
+	@$(BIN)/python scripts/release.py "$(VERSION)" "$(TESTS)"
 
 # Hashes and no address: whoever installs chooses the package index.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header \
@@ -79,6 +89,7 @@ lock: .venv/.installed ## renew the locks (UPGRADE=--upgrade takes the newest ve
 	@$(COMPILE) $(UPGRADE) $(SERVED:%=--extra %) -c requirements.lock -o requirements-service.lock
 	@$(COMPILE) $(UPGRADE) --extra spark -c requirements.lock -o requirements-spark.lock
 	@$(COMPILE) $(UPGRADE) --group bench -c requirements.lock -o requirements-bench.lock
+	@$(COMPILE) $(UPGRADE) --group release -c requirements.lock -o requirements-release.lock
 
 system-packages: ## install Chromium, PostgreSQL, Java and nginx with apt-get, or say what is missing
 	@.ci/system-packages

@@ -258,6 +258,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         **{"beliefs": [[0.5, 0.5]], "prior": [[0.5, 0.5]], "places": [[0.0], [1.0]]},
         **{"hours": [1.0], "heard": [None], "unit": "m", "zone": ""},
     },
+    "Whereabouts.text": {"person": "ann"},
     "Scenario.release": {"columns": {"person": "who"}, "trips": "trips.csv"},
     "Scenario.evaluate": {"columns": {"person": "who"}, "trips": "walk.csv"},
     **{f"BudgetDesign.{verb}": {"way": FOUND_SCHEDULE.best} for verb in ("error", "measured")},
@@ -387,6 +388,7 @@ MAKE: dict[type, Callable[[], Any]] = {
     Store: a_store,
     Stream: a_stream,
     TimeVaryingModel: lambda: TimeVaryingModel([MODEL, MODEL]),
+    dphmm.Whereabouts: lambda: dphmm.whereabouts([[0.5, 0.5]], [[0.5, 0.5]], [[0.0], [1.0]]),
 }
 
 READ_ONLY = (
@@ -594,3 +596,46 @@ def test_expect_names_the_argument_and_both_types():
         expect(None, Query, "query")
     with pytest.raises(ArgumentError, match=r"^error must be an ArgumentError, got int$"):
         expect(1, ArgumentError, "error")
+
+
+# What a second fuzzer found
+
+HALF = "\ud800"
+
+
+def in_a_store(act: Callable[[Store], object]) -> None:
+    with contextlib.closing(a_store()) as store:
+        act(store)
+
+
+@pytest.mark.parametrize(
+    ("said", "act"),
+    [
+        ("name must be text that can be written", lambda: TOWN.replace(name=HALF)),
+        ("unit must be text that can be written", lambda: TOWN.replace(unit=HALF)),
+        ("each of labels must be text", lambda: States((HALF,), {})),
+        ("each name of numbers must be a str", lambda: States(("a",), {1: [2]})),
+        ("x must be a Sized, got int", lambda: States(("a",), {"x": 1})),
+        ("kind must be a Sized, got None", lambda: States(("a",), {}, {"kind": None})),
+        ("x must", lambda: States(("a",), {"x": ["b"]})),
+        ("trips must name a file", lambda: TOWN.release(HALF)),
+        ("trips must name a file", lambda: TOWN.evaluate("\0")),
+        ("states must be numbers in one row", lambda: QUERY.nearest_states([[0, 1]], [1])),
+        ("pairs must be a whole number", lambda: STANDING.remember([("a", "b")], 2)),
+        ("each price of pairs must be a Fraction", lambda: STANDING.remember([(1, "b")], 2)),
+        ("person must be text", lambda: in_a_store(lambda store: store.erase(HALF))),
+        ("person must be text", lambda: in_a_store(lambda store: store.ledger("a\0"))),
+        (
+            "client must be text",
+            lambda: in_a_store(lambda store: store.hash_name("a", client=HALF)),
+        ),
+        ("times must be at most", lambda: in_a_store(lambda store: store.find(LINE, [2**70]))),
+        (
+            "claimed must be",
+            lambda: dphmm.audit_sampler(coin, claimed=np, points=[[0], [1]], edges=[(0, 1)]),
+        ),
+    ],
+)
+def test_what_was_left_midway_is_refused_in_a_sentence(said: str, act: Callable[[], Any]) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        act()

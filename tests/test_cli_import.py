@@ -285,7 +285,7 @@ BAD: dict[str, tuple[str, bytes, tuple[str, ...], str]] = {
     "half a GPX": ("a.gpx", b"<gpx><trk>", (), "tracks must hold times"),
     "half a GeoJSON": ("a.geojson", b'{"type": "Feat', (), "header must have a time"),
     "times without a zone": ("a.csv", b"time,lat,lon\n2024-05-01T10:00,37.77,-122.42\n", (),
-                             "a.csv:2: time must have a zone"),
+                             "got none; or name the zone of its place, by --zone or"),
     "dates in another form": ("a.csv", b"time,lat,lon\n01.05.2024 10:00,37.77,-122.42\n", (),
                               "got 1 bad ones, mostly: time must be"),
     "numbers for dates": ("a.csv", b"time,lat,lon\n1,37.77,-122.42\n", (), "got whole numbers"),

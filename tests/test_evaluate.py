@@ -340,7 +340,9 @@ def test_a_missing_dataset_is_one_line_that_names_it(tmp_path: Path) -> None:
         load_workload("geolife", tmp_path)
     with pytest.raises(ArgumentError, match="data must be the folder"):
         load_workload("gowalla", None)
-    with pytest.raises(ArgumentError, match="dataset must be one of geolife, gowalla, city"):
+    with pytest.raises(
+        ArgumentError, match="dataset must be one of geolife, gowalla, gowalla-nyc, city"
+    ):
         load_workload("beijing", None)
 
 
@@ -348,7 +350,7 @@ def test_a_missing_dataset_is_one_line_that_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("name", "states"), [("geolife", 1375), ("gowalla", 1460)])
+@pytest.mark.parametrize(("name", "states"), [("geolife", 1286), ("gowalla", 1377)])
 def test_the_paper_s_order_of_errors_holds_on_real_data(
     name: str, states: int, shared_data: Path
 ) -> None:

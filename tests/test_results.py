@@ -289,7 +289,8 @@ def test_evidence_writes_a_file_for_every_study_asked_for(tmp_path: Path) -> Non
     [
         (["evidence", "--only", "nothing"], "only must be"),
         (["evidence", "--quick", "--results", "x"], "--results must not come with --quick"),
-        (["paper", "--only", "paper"], "--results and --only must come with evidence, got paper"),
+        (["evidence", "--final"], "locked people are read by `make evidence FINAL=1` alone"),
+        (["paper", "--only", "paper"], "--final must come with evidence, got paper"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(

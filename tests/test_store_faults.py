@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 
 import numpy as np
@@ -151,6 +152,18 @@ def test_a_store_that_is_no_file_is_refused(url):
     """An unset variable in a script would let every run answer every moment again."""
     with pytest.raises(ArgumentError, match="url must be the path of a file, got none"):
         Store.open(url)
+
+
+def test_a_folder_or_a_pipe_is_no_store_and_keeps_its_rights(tmp_path):
+    """`--store .` took the right to enter the folder from everybody, its owner included."""
+    folder, pipe = tmp_path / "folder", tmp_path / "pipe"
+    folder.mkdir(mode=0o755)
+    os.mkfifo(pipe, 0o644)
+    for path in (folder, pipe):
+        before = path.stat().st_mode
+        with pytest.raises(StoreError, match="must be a file, got something else"):
+            Store.open(path)
+        assert path.stat().st_mode == before
 
 
 @pytest.mark.parametrize("url", ["a\0b", "\ud800", "sqlite:///\ud800"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dphmm.books.changing import open_book
 from dphmm.books.journal import Journal
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.estimates import estimate_of
@@ -137,7 +139,9 @@ def run_demo(
     write_whole(names["released"], csv_text([answer_columns(scenario), *cells]))
 
     say("What the answers are worth, and the report")
-    known = [TrackFacts(track) for track in read_releases(names["released"], scenario)]
+    with closing(open_book(str(names["ledger"]))) as book:
+        tracks = read_releases(names["released"], scenario, book=book)
+    known = [TrackFacts(track) for track in tracks]
     truth = read_truth(names["trips"], scenario)
     errors = private_errors(known, truth)
     write_whole(names["report"], scenario_page(scenario, known))

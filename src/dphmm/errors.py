@@ -223,6 +223,22 @@ def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
         raise ArgumentError(f"{argument} must be {known}, got {value!r}")
 
 
+def check_text(text: str, argument: str) -> str:
+    """The text, if it can be written to a file.
+
+    Args:
+        text: What was given.
+        argument: What the message calls it.
+    """
+    expect(text, str, argument)
+    try:
+        if b"\0" not in text.encode():
+            return text
+    except UnicodeEncodeError:  # half of a character
+        pass
+    raise ArgumentError(f"{argument} must be text that can be written, got other characters")
+
+
 def check_name(name: str, argument: str) -> str:
     """The name of a person or a question, if it can be stored, printed and told from others.
 

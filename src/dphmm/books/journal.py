@@ -80,7 +80,7 @@ class Journal(MemoryBook):
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
         """See `Book`."""
-        with self._guard:
+        with self._lock:
             self._check(answers, standings, places)
             new = [record for table in answers for record in table.records()]
             lines = [self._answer_line(record) for record in new]
@@ -107,7 +107,7 @@ class Journal(MemoryBook):
     def adopt(self, standing: Standing) -> None:
         """See `MemoryBook`; the file says that it happened."""
         expect(standing, Standing, "standing")
-        with self._guard:
+        with self._lock:
             before = self._find_standing(standing.line)
             check_adoption(before, standing)
             was = None if before is None else before.law.hex()
@@ -125,7 +125,7 @@ class Journal(MemoryBook):
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
         expect(key, KeyInUse, "key")
-        with self._guard:
+        with self._lock:
             self._append([_line("key", vars(key))])
             super().use_key(key)
 
@@ -134,7 +134,7 @@ class Journal(MemoryBook):
         if self._file.closed:
             return
         try:
-            with self._guard:
+            with self._lock:
                 self._put_down()
         finally:
             self._file.close()

@@ -36,7 +36,8 @@ from dphmm.books.witness import Witness
 from dphmm.cost.budget import Span
 from dphmm.cost.ledger import Ledger
 from dphmm.cost.limit import FOREVER, begin_of, slot_from, step_of
-from dphmm.errors import ArgumentError, NotFoundError, expect, expect_each
+from dphmm.errors import ArgumentError, NotFoundError, check_text, expect, expect_each
+from dphmm.geometry.exact import whole
 from dphmm.release.admission import Place
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line, check_client
@@ -159,8 +160,8 @@ class StoreReading:
             person: Their name.
             client: Whose person it is.
         """
-        expect(client, str, "client")
-        expect(person, str, "person")
+        check_text(client, "client")
+        check_text(person, "person")
         return tombstone_name(self._secret, client, person)
 
     def _standing(self, transaction: Transaction, person: Person, query: str) -> Standing | None:
@@ -202,7 +203,8 @@ class StoreReading:
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
         expect(line, Line, "line")
-        if not expect_each(times, Integral, "times"):
+        times = [whole(time, "times", None) for time in expect_each(times, Integral, "times")]
+        if not times:
             return {}
         with self.database.transaction(write=False) as transaction:
             person = self._known(transaction, line.client, line.person)

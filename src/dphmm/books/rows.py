@@ -14,7 +14,7 @@ from dphmm.books.sealing import NO_HEAD, Seals, extend, seal
 from dphmm.cost.ledger import Entry
 from dphmm.cost.limit import Limit
 from dphmm.cost.totals import add_up
-from dphmm.errors import DataError, StoreError, expect
+from dphmm.errors import DataError, StoreError, check_text
 from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
@@ -111,8 +111,8 @@ def find_person(
     transaction: Transaction, client: str, name: str, *, lock: bool = False
 ) -> Person | None:
     """The person, if the store knows them; locked until the end of the transaction if asked."""
-    expect(client, str, "client")
-    expect(name, str, "person")
+    check_text(client, "client")
+    check_text(name, "person")
     row = transaction.row(
         f"SELECT {PERSON} FROM people WHERE client = ? AND name = ?"
         + (transaction.for_update if lock else ""),

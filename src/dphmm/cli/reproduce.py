@@ -12,6 +12,7 @@ from dphmm.errors import ArgumentError, expect_one_of
 from dphmm.evaluate.evidence import studies
 from dphmm.evaluate.experiments import tasks_of
 from dphmm.evaluate.parts import Measurable, run, run_study
+from dphmm.evaluate.protocol import read_final
 from dphmm.evaluate.results import Result
 from dphmm.evaluate.study import folds_of
 from dphmm.evaluate.workloads import load_workload
@@ -41,6 +42,7 @@ __all__ = ["command"]
     help="evidence: the folder of the files of results; by default in the output folder.",
 )
 @click.option("--only", multiple=True, help="evidence: a study by its name; may be repeated.")
+@click.option("--final", is_flag=True, help="evidence: of the locked people, at the very end.")
 @json_option
 def command(
     dataset: str,
@@ -50,6 +52,7 @@ def command(
     quick: bool,
     results: Path | None,
     only: tuple[str, ...],
+    final: bool,
     as_json: bool,
 ) -> int:
     r"""Repeat what the paper shows: its worked examples, or its evaluation on DATASET.
@@ -71,9 +74,10 @@ def command(
       dphmm reproduce evidence --data ../shared/data -o evidence --results docs/results
     """
     if dataset == "evidence":
-        return _give_evidence(data, output, results, workers, quick, only, as_json)
-    if results is not None or only:
-        raise ArgumentError(f"--results and --only must come with evidence, got {dataset}")
+        return _give_evidence(data, output, results, workers, quick, only, final, as_json)
+    if results is not None or only or final:
+        given = "--results, --only and --final"
+        raise ArgumentError(f"{given} must come with evidence, got {dataset}")
     if dataset == "paper":
         return _work_out(output, as_json)
     workload = load_workload(dataset, data, quick=quick)
@@ -104,16 +108,19 @@ def _give_evidence(
     workers: int,
     quick: bool,
     only: tuple[str, ...],
+    final: bool,
     as_json: bool,
 ) -> int:
     """Every study's file of results. A quick run's numbers must not stand on a page."""
     if quick and results is not None:
         raise ArgumentError("--results must not come with --quick, whose numbers are rough")
-    every = {study.name: study for study in studies(quick=quick)}
+    if final:
+        read_final()
+    every = {study.name: study for study in studies(quick=quick, final=final)}
     for name in only:
         expect_one_of(name, tuple(every), "only")
     chosen = [study for name, study in every.items() if name in only or not only]
-    load = cache(lambda name: load_workload(name, data, quick=quick))
+    load = cache(lambda name: load_workload(name, data, quick=quick, final=final))
     folder, written = results or output / "results", []
     total = sum(len(study.parts) + 1 for study in chosen)
     with progress_bar(total=total, what="parts") as update:

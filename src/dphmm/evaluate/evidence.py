@@ -6,26 +6,43 @@ A study is one file under `docs/results`. A new one is a function here that retu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from dphmm._types import FloatArray
 from dphmm.evaluate.fingerprint import file_digest
 from dphmm.evaluate.parts import Part, Study
 from dphmm.evaluate.results import Table, Value
+from dphmm.evaluate.section8 import claims_study, clock_study
 from dphmm.evaluate.worked import work_out
 from dphmm.evaluate.workloads import Workload
 from dphmm.tables.datasets import running_example
 
 __all__ = ["studies"]
 
+CLAIMED = ("geolife-5s", "gowalla", "gowalla-nyc")
+"""The workloads at the paper's own clock: GeoLife's fixes as logged, the next check-in."""
 
-def studies(*, quick: bool = False) -> list[Study]:
+
+def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
     """Every study.
 
     Args:
         quick: Whether to make smaller ones of the same kind, to see that everything works.
+        final: Whether they are of the locked people; these have files of their own.
     """
-    return [_worked_examples()]
+    if final:
+        every = _of_people(quick)
+        return [replace(study, name=f"final.{study.name}") for study in every]
+    return [_worked_examples(), *_of_people(quick)]
+
+
+def _of_people(quick: bool) -> list[Study]:
+    """The studies that read people's tracks."""
+    return [
+        clock_study(quick=quick),
+        *(claims_study(name, quick=quick) for name in CLAIMED),
+    ]
 
 
 def _worked_examples() -> Study:

@@ -22,7 +22,7 @@ from dphmm.policy.plan import Plan
 from dphmm.policy.repair import RepairMethod
 from dphmm.release.stream import Stream
 
-__all__ = ["POLICIES", "Task", "measure", "tasks_of"]
+__all__ = ["POLICIES", "Task", "make_policy", "measure", "tasks_of", "warm_up"]
 
 POLICIES = ("distance", "one_step", "location_set")
 """G_util, G_trs, and the complete graph on the δ-location set of the earlier work."""
@@ -83,9 +83,9 @@ def tasks_of(workload: Workload) -> list[Task]:
 def measure(workload: Workload, task: Task) -> dict[str, FloatArray]:
     """Every measure of a task, one row a sequence and one column a step. Private."""
     model = workload.model(task.learned, task.moves)
-    policy, delta = _policy(workload, task, model)
+    policy, delta = make_policy(workload, task.policy, task.radius, model)
     plan = Plan(policy, workload.query, repair=task.repair, shape=task.shape, delta=delta)
-    _warm_up(workload, model, plan.replace(repair="min_error", shape="hull"))
+    warm_up(workload, model, plan.replace(repair="min_error", shape="hull"))
     results = {
         name: np.full((len(workload.sequences), workload.steps), np.nan) for name in MEASURES
     }
@@ -128,17 +128,20 @@ def _measure_sequence(
         rows["smoothed"][:] = distances(stream.smoothed(), truth)
 
 
-def _policy(workload: Workload, task: Task, model: MarkovModel) -> tuple[PolicyGraph, float]:
-    if task.policy == "distance":
-        return PolicyGraph.within_distance(workload.query, task.radius), 0.0
-    if task.policy == "one_step":
+def make_policy(
+    workload: Workload, policy: str, radius: str, model: MarkovModel
+) -> tuple[PolicyGraph, float]:
+    """The graph of a policy's name, and the delta of its location set."""
+    if policy == "distance":
+        return PolicyGraph.within_distance(workload.query, radius), 0.0
+    if policy == "one_step":
         return PolicyGraph.one_step(model), 0.0
-    if task.policy == "location_set":
+    if policy == "location_set":
         return PolicyGraph.complete(workload.query.n_states), workload.delta
-    raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, got {task.policy!r}")
+    raise ArgumentError(f"policy must be one of {', '.join(POLICIES)}, got {policy!r}")
 
 
-def _warm_up(workload: Workload, model: MarkovModel, plan: Plan) -> None:
+def warm_up(workload: Workload, model: MarkovModel, plan: Plan) -> None:
     """Compile what is compiled on first use, so that no step's time includes it."""
     start = workload.start(model, int(workload.sequences[0].states[0]))
     randomness = SeededRandomness(np.random.default_rng(0))

@@ -18,6 +18,7 @@ from dphmm.chain.ground import TURNS
 from dphmm.chain.momentum import contexts_of
 from dphmm.chain.pairs import SecondOrderModel, pair_numbers
 from dphmm.evaluate.metrics import distances
+from dphmm.evaluate.protocol import protocol
 from dphmm.evaluate.readers import (
     ESTIMATES,
     Reader,
@@ -38,8 +39,8 @@ from dphmm.tables.datasets import Trip, cut_trips, same_person
 __all__ = ["READERS", "Fold", "folds_of", "ratios"]
 
 READERS = ("first_order", "hourly", "second_order", "momentum")
-FOLDS = 5
-DEAL = 6
+FOLDS: int = protocol()["people"]["folds"]
+DEAL: int = protocol()["people"]["deal"]
 NOISE = 81
 WEIGHTS = (0.3, 1.0, 3.0, 10.0)
 TRUSTS = (3.0, 10.0, 30.0)
@@ -70,9 +71,11 @@ class Fold:
 
     def parts(self, workload: Workload) -> tuple[list[Trip], list[Trip]]:
         """The trips to learn from, and the runs of other people to release and read."""
-        fold = deal(workload.trips)
-        training = [trip for trip in workload.trips if fold[trip.person] != self.number]
-        held_out = [trip for trip in workload.trips if fold[trip.person] == self.number]
+        tested = workload.trips if workload.tested is None else workload.tested
+        fold = deal(tested)
+        held_out = [trip for trip in tested if fold[trip.person] == self.number]
+        away = {trip.person for trip in held_out}
+        training = [trip for trip in workload.trips if trip.person not in away]
         return training, cut_trips(held_out, self.steps)[: self.limit]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,19 +18,33 @@ from scipy.sparse.csgraph import connected_components
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.ground import Ground
 from dphmm.chain.markov import MarkovModel
-from dphmm.errors import ArgumentError, DataError
+from dphmm.errors import ArgumentError, DataError, require
+from dphmm.evaluate.division import (
+    Divided,
+    divide,
+    find_twins,
+    find_twins_of_geolife,
+    make_grid,
+    make_trips,
+)
+from dphmm.evaluate.fingerprint import file_digest
+from dphmm.evaluate.protocol import protocol, read_final
 from dphmm.geometry.query import Query
 from dphmm.tables import datasets
 from dphmm.tables.datasets import Trip
-from dphmm.tables.geo import Grid, LocalPlane
-
-if TYPE_CHECKING:
-    import polars as pl
+from dphmm.tables.geo import Grid
 
 __all__ = ["LEARNED", "MOVES", "Workload", "load_workload"]
 
 GEOLIFE = "geolife/geolife_beijing_3rdring_plt_1min.zip"
-GOWALLA = "gowalla/gowalla_LA_checkins_sample.txt.gz"
+RAW = "geolife/geolife_beijing_3rdring_raw.parquet"
+CITIES = {
+    "LA": (
+        "gowalla/gowalla_LA_checkins_sample.txt.gz",
+        "Los Angeles (a sample of 46% of the check-ins)",
+    ),
+    "NYC": ("gowalla/gowalla_NYC_checkins.txt.gz", "New York City"),
+}
 STEP_KM = "0.01"
 """The lattice of released answers: ten metres."""
 
@@ -66,6 +81,10 @@ class Workload:
     """Whether steps are about equally long, so that direction and hour may help a reader."""
     window: int = 11
     delta: float = 0.01
+    tested: list[Trip] | None = field(default=None, repr=False)
+    """The trips of locked people, where these are evaluated; the chains never see them."""
+    twins: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """For every id the first that is the same person; trips bear the name of that one."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The digest of each file that it was read from."""
 
@@ -87,8 +106,11 @@ class Workload:
     @cached_property
     def digest(self) -> str:
         """A fingerprint of everything that results depend on."""
-        parts = hashlib.sha256(f"{self.name} {self.delta} {self.short} {STEP_KM}".encode())
-        for array in (self.query.points, *(t.states for t in [*self.trips, *self.sequences])):
+        dealt = sorted(protocol()["people"].items())
+        parts = hashlib.sha256(f"{self.name} {self.delta} {self.short} {STEP_KM} {dealt}".encode())
+        known = [*self.trips, *self.sequences, *(self.tested or [])]
+        parts.update(",".join(trip.person for trip in known).encode())
+        for array in (self.query.points, *(trip.states for trip in known)):
             parts.update(np.ascontiguousarray(array).tobytes())
         return parts.hexdigest()[:16]
 
@@ -153,74 +175,124 @@ def quantile(values: FloatArray, weights: FloatArray, share: float) -> float:
     return float(values[order[min(place, len(values) - 1)]])
 
 
-def load_workload(name: str, data: Path | None, *, quick: bool = False, seed: int = 8) -> Workload:
-    """The workload of a name: `geolife`, `gowalla`, or `city`, which needs no data.
+def load_workload(
+    name: str,
+    data: Path | None,
+    *,
+    quick: bool = False,
+    seed: int | None = None,
+    final: bool = False,
+) -> Workload:
+    """The workload of a name; those of real people without the locked ones.
 
-    `quick` is a smaller one of the same kind, for tests.
+    Args:
+        name: `geolife`, `gowalla`, `gowalla-nyc`, `city`, which needs no data, or
+            `geolife-5s`: the raw fixes at so many seconds a step.
+        data: The folder of the datasets.
+        quick: Whether to make a smaller one of the same kind, for tests.
+        seed: Of the drawing of sequences, by default the protocol's.
+        final: Whether to evaluate the locked people, on chains of the others. Refused unless
+            it was asked for by `make evidence FINAL=1`.
     """
-    makers: dict[str, Callable[[Path | None, bool, int], Workload]] = {
+    makers: dict[str, Callable[[Path | None, bool, int, bool], Workload]] = {
         "geolife": _geolife,
-        "gowalla": _gowalla,
+        "gowalla": partial(_gowalla, "LA"),
+        "gowalla-nyc": partial(_gowalla, "NYC"),
         "city": _city,
     }
+    if final:
+        read_final()
+    seconds = re.fullmatch(r"geolife-(\d+)s", name)
+    if seconds:
+        makers[name] = partial(_raw_geolife, int(seconds[1]))
     if name not in makers:
         raise ArgumentError(f"dataset must be one of {', '.join(makers)}, got {name!r}")
-    return makers[name](data, quick, seed)
+    drawn: int = protocol()["people"]["draw"] if seed is None else seed
+    return makers[name](data, quick, drawn, final)
 
 
-def _geolife(data: Path | None, quick: bool, seed: int) -> Workload:
-    table, _ = datasets.load_geolife(_existing(data, GEOLIFE))
-    grid, trips = _on_grid(table, timedelta(minutes=1), 0.34, timedelta(minutes=6))
-    sequences, chosen = _choose(trips, quick, seed)
-    return Workload(
+def _geolife(data: Path | None, quick: bool, seed: int, final: bool) -> Workload:
+    path, chosen = _existing(data, GEOLIFE), protocol()["geolife"]
+    table, _ = datasets.load_geolife(path)
+    parts = divide(table, find_twins_of_geolife(path), final)
+    return _workload(
+        parts, timedelta(minutes=1), chosen, timedelta(minutes=6), quick, seed,
         name="geolife",
         title="GeoLife, Beijing within the third ring, cells of 0.34 km",
         rule="A step is the next fix of a person, the first of a clock minute; a gap of at most "
-        f"6 minutes counts as one step, a longer one ends the trip. {chosen}",
-        grid=grid,
-        trips=trips,
-        sequences=sequences,
-        radius="1",
-        radii=("0.5", "1", "1.5", "2", "3"),
-        epsilons=("0.2", "0.5", "1", "1.5", "2"),
-        paper_hidden=100,
+        "6 minutes counts as one step, a longer one ends the trip.",
         utc_offset_hours=8,
-    )
+        files={GEOLIFE: file_digest(path)},
+    )  # fmt: skip
 
 
-def _gowalla(data: Path | None, quick: bool, seed: int) -> Workload:
-    table, _ = datasets.load_gowalla(_existing(data, GOWALLA))
-    grid, trips = _on_grid(table, timedelta(seconds=1), 0.89, timedelta(days=36500))
-    sequences, chosen = _choose(trips, quick, seed)
-    return Workload(
-        name="gowalla",
-        title="Gowalla, Los Angeles (a sample of 46% of the check-ins), cells of 0.89 km",
+def _raw_geolife(step: int, data: Path | None, quick: bool, seed: int, final: bool) -> Workload:
+    path, chosen, clock = _existing(data, RAW), protocol()["geolife"], protocol()["clock"]
+    minutes = _existing(data, GEOLIFE)
+    polars = require("polars", "geo")
+    table = polars.read_parquet(path, columns=["person", "time", "latitude", "longitude"])
+    table = table.with_columns(polars.col("time").dt.replace_time_zone("UTC"))
+    parts = divide(table, find_twins_of_geolife(minutes), final)
+    steps = dict(zip(clock["seconds"], clock["steps"], strict=True)).get(step)
+    return _workload(
+        parts, timedelta(seconds=step), chosen, timedelta(seconds=clock["gap"] * step), quick, seed,
+        steps=steps,
+        name=f"geolife-{step}s",
+        title=f"GeoLife as logged, {step} seconds a step, cells of 0.34 km",
+        rule=f"A step is the next fix of a person, the first in {step} seconds; a gap of at most "
+        f"{clock['gap']} steps counts as one, a longer one ends the trip.",
+        utc_offset_hours=8,
+        files={RAW: file_digest(path), GEOLIFE: file_digest(minutes)},
+    )  # fmt: skip
+
+
+def _gowalla(place: str, data: Path | None, quick: bool, seed: int, final: bool) -> Workload:
+    name, title = CITIES[place]
+    path, chosen = _existing(data, name), protocol()["gowalla"]
+    table, _ = datasets.load_gowalla(path)
+    parts = divide(table, find_twins(table, timedelta(seconds=1), chosen["cell_km"]), final)
+    return _workload(
+        parts, timedelta(seconds=1), chosen, timedelta(days=36500), quick, seed,
+        name="gowalla" if place == "LA" else f"gowalla-{place.lower()}",
+        title=f"Gowalla, {title}, cells of 0.89 km",
         rule="A step is the next check-in of a person, however much later: no gap ends a "
-        f"sequence. {chosen}",
+        "sequence.",
+        short=0.5,
+        utc_offset_hours=-8 if place == "LA" else -5,
+        regular=False,
+        files={name: file_digest(path)},
+    )  # fmt: skip
+
+
+def _workload(
+    parts: Divided, step: timedelta, chosen: Mapping[str, Any], gap: timedelta, quick: bool,
+    seed: int, *, steps: int | None = None, rule: str, **rest: Any,
+) -> Workload:  # fmt: skip
+    """Rows as trips over cells of so many kilometres, one fix a step of the clock."""
+    grid, plane = make_grid(parts.rows, chosen["cell_km"])
+    trips = make_trips(parts.rows, step, gap, grid, plane, parts.person)
+    tested = None
+    if parts.locked is not None:
+        tested = make_trips(parts.locked, step, gap, grid, plane, parts.person)
+    sequences, words = _choose(trips if tested is None else tested, quick, seed, steps)
+    return Workload(
         grid=grid,
         trips=trips,
+        tested=tested,
         sequences=sequences,
-        radius="2",
-        radii=("1", "2", "3", "4", "6"),
-        epsilons=("0.2", "0.5", "1", "1.5", "2"),
-        paper_hidden=70,
-        short=0.5,
-        utc_offset_hours=-8,
-        regular=False,
+        rule=f"{rule} {words}",
+        radius=chosen["radius"],
+        radii=tuple(chosen["radii"]),
+        epsilons=tuple(chosen["epsilons"]),
+        paper_hidden=chosen["paper_hidden"],
+        twins=parts.person,
+        **rest,
     )
 
 
-def _on_grid(
-    table: pl.DataFrame, step: timedelta, cell: float, max_gap: timedelta
-) -> tuple[Grid, list[Trip]]:
-    """Fixes as trips over cells of so many kilometres, one fix a step of the clock."""
-    table = datasets.resample(table, step)
-    plane = LocalPlane.around(table["latitude"].to_numpy(), table["longitude"].to_numpy())
-    grid = Grid.from_points(*plane.to_plane(table["latitude"], table["longitude"]), cell)
-    return grid, datasets.split_trips(datasets.to_states(table, grid, plane), max_gap=max_gap)
-
-
-def _city(data: Path | None, quick: bool, seed: int) -> Workload:
+def _city(data: Path | None, quick: bool, seed: int, final: bool) -> Workload:
+    if final:
+        raise ArgumentError("dataset must be one of real people for final, got 'city'")
     people, days = (24, 1) if quick else (60, 2)
     city = datasets.synthetic_city(people=people, days=days, rng=np.random.default_rng(seed))
     trips = city.days(6, 12)
@@ -249,9 +321,12 @@ def _existing(data: Path | None, name: str) -> Path:
     return path
 
 
-def _choose(trips: list[Trip], quick: bool, seed: int) -> tuple[list[Trip], str]:
-    """Sequences of 100 steps of as many different people as there are, and how in words."""
-    count, steps = (3, 12) if quick else (20, 100)
+def _choose(
+    trips: list[Trip], quick: bool, seed: int, steps: int | None = None
+) -> tuple[list[Trip], str]:
+    """Sequences of as many different people as there are, and how in words."""
+    people = protocol()["people"]
+    count, steps = (3, 12) if quick else (people["sequences"], steps or people["steps"])
     runs = datasets.cut_trips(trips, steps + 1)
     if not runs:
         raise DataError(f"trips must hold a run of {steps + 1} states, got none")
@@ -263,10 +338,10 @@ def _choose(trips: list[Trip], quick: bool, seed: int) -> tuple[list[Trip], str]
         rank[person] = rank.get(person, 0) + 1
         ranked.append((rank[person], len(ranked), runs[place]))
     chosen = [run for _, _, run in sorted(ranked, key=lambda row: row[:2])[:count]]
-    people = len({run.person for run in chosen})
+    persons = len({run.person for run in chosen})
     text = (
         f"{len(runs)} runs of {steps + 1} states from {len(rank)} people can be cut without "
-        f"overlap; {len(chosen)} of them, of {people} people, were drawn with seed {seed}. The "
+        f"overlap; {len(chosen)} of them, of {persons} people, were drawn with seed {seed}. The "
         f"first state of each is the public start, so {steps} answers follow."
     )
     return chosen, text

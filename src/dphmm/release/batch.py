@@ -21,7 +21,7 @@ from dphmm.chain.markov import Chain
 from dphmm.cost.budget import Budgets
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
-from dphmm.cost.sharing import Single, Turns, one_at_a_time
+from dphmm.cost.sharing import Single, one_at_a_time
 from dphmm.cost.totals import Totals
 from dphmm.cost.words import release_statement
 from dphmm.errors import ArgumentError, check_name, expect, expect_each
@@ -129,7 +129,7 @@ class Batch(Single):
         self._spoke = np.full(len(people), NEVER)
         self._clock = ""
         self._plane: str | None = None
-        self._lock = Turns("batch")
+        self._share("batch")
         self.estimate = check_estimate(estimate)
         beliefs = read_beliefs(start, len(people), model)
         threads = os.cpu_count() or 1 if threads is None else whole(threads, "threads", 1)

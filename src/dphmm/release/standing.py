@@ -86,7 +86,8 @@ class Standing:
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ArgumentError("pairs must be tuples of a slot and a price")
-            slot, price = pair
+            slot, price = whole(pair[0], "pairs", None), pair[1]
+            expect(price, Fraction, "each price of pairs")
             if slot > last and price:
                 kept[slot] = kept[slot] + price if slot in kept else price
         before = self.spent - add_up(kept.values())

@@ -18,7 +18,7 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.cost.sharing import Single, Turns
+from dphmm.cost.sharing import Single
 from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.totals import Totals
 from dphmm.cost.whereabouts import Surroundings
@@ -126,7 +126,7 @@ class Stream(Single):
         self._clock = ""
         self._plane: str | None = None
         self._also: dict[str, Plan] = {}
-        self._lock = Turns("stream")
+        self._share("stream")
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
         self._is_fixed = schedule is None or schedule.error is None

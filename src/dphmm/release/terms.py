@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeVar
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import Estimate
@@ -22,6 +23,8 @@ from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 
 __all__ = ["Terms", "follow"]
+
+Resumed = TypeVar("Resumed", bound=Stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +92,13 @@ class Terms:
 
     def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
         """One person's stream from where they stand; what it is asked it says, at every step."""
-        return Stream.resume(
+        return self.resume(Stream, standing, randomness)
+
+    def resume(
+        self, kind: type[Resumed], standing: Standing, randomness: Randomness | None
+    ) -> Resumed:
+        """The same as a kind of stream."""
+        return kind.resume(
             standing,
             self.model,
             self.plan,

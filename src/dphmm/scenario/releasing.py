@@ -284,16 +284,7 @@ def open_stream(
         said = [record for record in book.answers(line) if record.time > standing.time]
     # Somebody new begins where the stream does, also if its first steps are skipped.
     terms = replace(terms, origin=began)
-    stream = _BookStream.resume(
-        standing,
-        terms.model,
-        terms.plan,
-        epsilon=terms.epsilon,
-        start=terms.start,
-        randomness=randomness,
-        law=terms.law,
-        estimate=terms.estimate,
-    )
+    stream = terms.resume(_BookStream, standing, randomness)
     follow(stream, said)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))

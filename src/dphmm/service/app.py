@@ -23,7 +23,6 @@ from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
 from dphmm.service.batches import KINDS
 from dphmm.service.committing import GroupCommit, Threads
-from dphmm.service.doors import Door, Doors
 from dphmm.service.handlers import Handlers
 from dphmm.service.logs import log
 from dphmm.service.managing import Managing
@@ -32,6 +31,7 @@ from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
 from dphmm.service.preparing import Preparing
 from dphmm.service.readiness import Readiness
+from dphmm.service.routes import Route, Routes
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.sharing import Shared
 from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
@@ -148,8 +148,8 @@ def create_app(
             return JSONResponse(await threads.run(client, work, client, digest, *arguments))
         return JSONResponse(await workers.run(client, name, client, digest, *arguments))
 
-    doors = Doors(settings)
-    route = partial(_route, app, doors)
+    routes = Routes(settings)
+    route = partial(_route, app, routes)
 
     @app.get("/live", tags=["operation"])
     async def live() -> bodies.Status:
@@ -273,7 +273,7 @@ def create_app(
 
     _manage(route, threads, access, Managing(store))
 
-    return Middleware(app, settings, metrics, access, doors, find_holder, workers.close, tracing)
+    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close, tracing)
 
 
 def _manage(
@@ -326,7 +326,7 @@ def _manage(
 
 def _route(
     app: FastAPI,
-    doors: Doors,
+    routes: Routes,
     method: str,
     path: str,
     scopes: str,
@@ -335,8 +335,8 @@ def _route(
     body: str | None = None,
     made: Any = None,
 ) -> Callable[[Endpoint], Endpoint]:
-    """A route behind a door; a `body` that a worker reads, and may be large, is described here."""
-    doors.add(Door(method, path, tuple(scopes.split()), large=body is not None))
+    """Add a route; a `body` that a worker reads, and may be large, is described here."""
+    routes.add(Route(method, path, tuple(scopes.split()), large=body is not None))
     responses = dict(PROBLEMS)
     if also is not None:
         responses[also] = {"model": made or answer}

@@ -18,9 +18,9 @@ from starlette.requests import Request
 from dphmm.books import Key
 from dphmm.errors import DphmmError
 from dphmm.service.access import Access, RefusedError
-from dphmm.service.doors import CLOSED, Door, Doors, check_path
 from dphmm.service.logs import log
 from dphmm.service.metrics import Metrics
+from dphmm.service.routes import CLOSED, Route, Routes, check_path
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.showing import UNREACHABLE
 from dphmm.service.tracing import Tracing
@@ -58,7 +58,7 @@ class Middleware:
         settings: ServiceSettings,
         metrics: Metrics,
         access: Access,
-        doors: Doors,
+        routes: Routes,
         find_key: Callable[[Request], Awaitable[Key]],
         stop: Callable[[], None],
         tracing: Tracing | None = None,
@@ -66,7 +66,7 @@ class Middleware:
         self.app = app
         self._tracing = tracing
         self._access = access
-        self._doors = doors
+        self._routes = routes
         self._find_key = find_key
         self._settings = settings
         self._metrics = metrics
@@ -92,8 +92,8 @@ class Middleware:
         try:
             if self.closing:
                 raise RefusedError(503, "the service is shutting down; ask again", 5)
-            door = await self._open(scope)
-            body = await self._body(scope, heard, self._doors.largest(door))
+            asked = await self._open(scope)
+            body = await self._body(scope, heard, self._routes.largest(asked))
             await self.app(scope, _replayed(body, heard), answer)
         except RefusedError as fault:
             await heard.discard()
@@ -124,17 +124,17 @@ class Middleware:
             self._tracing.end(name, scope["method"], route, answer.status)
         await answer.leave(send, scope["state"]["request"])
 
-    async def _open(self, scope: Message) -> Door | None:
+    async def _open(self, scope: Message) -> Route | None:
         """Whether the sender may do this, before anything that they send is read."""
         check_path(scope.get("raw_path") or b"")
         if not scope["path"].startswith(CLOSED):
             return None
         key = await self._find_key(Request(scope))
         scope["state"].update(key=key, client=key.client)
-        door = self._doors.find(scope["method"], scope["path"])
-        scope["state"]["route"] = door.path
-        self._access.check(key, door.scopes)
-        return door
+        route = self._routes.find(scope["method"], scope["path"])
+        scope["state"]["route"] = route.path
+        self._access.check(key, route.scopes)
+        return route
 
     async def _until_tick(self, arrived: float) -> None:
         """Wait for the next whole tick after the request came."""

@@ -13,9 +13,9 @@ from dphmm.errors import ArgumentError, MissingExtraError
 from dphmm.scenario import Scenario
 from dphmm.scenario.building import category_of, unit_of
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT
-from dphmm.tables.geo import LocalPlane
+from dphmm.tables.geo import LocalPlane, cell_of
 
-__all__ = ["Drawing", "cell_of", "describe", "draw"]
+__all__ = ["Drawing", "describe", "draw", "radii"]
 
 DRAWN_MOVES = 60
 """With more states than this the moves of a model are too dense to draw as arrows."""
@@ -82,7 +82,7 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         and query.dimension == 2
         and bool(np.allclose(places, query.values, atol=1e-9)),
         "moves": _moves(scenario),
-        "radius": _radii(scenario, drawing),
+        "radius": radii(scenario, drawing),
         "has_dates": scenario.settings.clock.has_dates,
         "time_step": str(scenario.settings.clock.step),
     }
@@ -96,7 +96,7 @@ def _moves(scenario: Scenario) -> list[int] | None:
     return pairs
 
 
-def _radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
+def radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
     """A sensible slider for the distance policy, as exact decimals."""
     query, cell = scenario.query, drawing.cell
     spread = float(np.ptp(query.values, axis=0).max())
@@ -135,21 +135,3 @@ def draw(scenario: Scenario) -> Drawing:
         cell=cell_of(places) if places is not None and len(states) >= FEW_STATES else None,
         plane=states.plane if on_earth else None,
     )
-
-
-def cell_of(places: FloatArray) -> float | None:
-    """The side of the cells if the places are the centres of a square grid's cells.
-
-    >>> cell_of(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [3.5, 2.5]]))
-    1.0
-    >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
-    True
-    """
-    gaps = [np.diff(np.unique(axis.round(6))) for axis in places.T]
-    if len(places) < 4 or not all(len(gap) for gap in gaps):
-        return None
-    side = float(gaps[0].min())
-    steps = np.rint((places - places.min(axis=0)) / side)
-    regular = np.allclose(places - places.min(axis=0), steps * side, atol=1e-3 * side)
-    square = np.isclose(gaps[1].min(), side) and len(np.unique(steps, axis=0)) == len(places)
-    return round(side, 6) if regular and square else None

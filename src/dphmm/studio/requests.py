@@ -121,6 +121,20 @@ class Timeline(Draft):
     horizon: int = Field(default=10, ge=1, le=60)
 
 
+class Between(Fields):
+    """Two versions of a scenario, at a step."""
+
+    step: int = Field(default=1, ge=1, le=MAX_STEPS)
+    runs: Annotated[list[Draft], Field(min_length=2, max_length=2)]
+
+
+class Tradeoff(Effects):
+    """A curve along one setting; without values, which ones there are."""
+
+    axis: Literal["radius", "epsilon", "interval", "budget"] = "radius"
+    values: Annotated[list[Text], Field(max_length=64)] = []
+
+
 class Walk(Fields):
     """A simulated person, and the one or two ways in which their walk is released."""
 

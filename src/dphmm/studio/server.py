@@ -27,12 +27,14 @@ from starlette.staticfiles import StaticFiles
 
 from dphmm.errors import ArgumentError, DphmmError
 from dphmm.studio import requests, saving
+from dphmm.studio.comparing import compare
 from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.examples import open_example
 from dphmm.studio.guard import Guard, refuse
 from dphmm.studio.opened import Opened
 from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.simulate import expect_errors, walk
+from dphmm.studio.tradeoff import tradeoff
 
 __all__ = ["create_app", "run_in_background", "serve"]
 
@@ -170,7 +172,7 @@ def _situation(opened: Opened, request: requests.Effects) -> Situation:
     return Situation.of(opened.scenario_of(request), request.step)
 
 
-SLOW = ("released", "repairs", "timeline", "expected", "walk", "scenario")
+SLOW = ("released", "repairs", "timeline", "expected", "tradeoff", "walk", "scenario")
 """Routes that may take seconds."""
 
 ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
@@ -178,11 +180,13 @@ ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
     "released": (requests.Effects, lambda opened, r: _situation(opened, r).released()),
     "repairs": (requests.Repairs, lambda opened, r: _situation(opened, r).repairs(r.state)),
     "linked": (requests.Linked, _linked),
+    "between": (requests.Between, compare),
     "timeline": (
         requests.Timeline,
         lambda opened, r: timeline(opened.scenario_of(r), r.horizon),
     ),
     "expected": (requests.Draft, expect_errors),
+    "tradeoff": (requests.Tradeoff, tradeoff),
     "walk": (requests.Walk, walk),
     "difference": (requests.Draft, saving.difference),
     "scenario": (requests.Draft, saving.to_zip),

@@ -62,7 +62,9 @@ def resample(table: Any, step: timedelta | int | str) -> Any:
     size = polars.lit(_length(tracks, step, "step"), dtype=polars.Int64)
     if _has_dates(tracks):
         micros = time.dt.epoch("us")
-        floored = (micros - micros % size).cast(tracks.schema["time"])
+        # An integer becomes a date in the unit of its column, so it is first one in microseconds.
+        exact = (micros - micros % size).cast(polars.Datetime("us", "UTC"))
+        floored = exact.cast(tracks.schema["time"])
     else:
         floored = time - time % size
     steps = (

@@ -75,7 +75,7 @@ export class Header {
       this.list.querySelector("ol"),
       entry("As opened", -past.length),
       past.map(({ label }, i) => entry(label, i + 1 - past.length)),
-      [...future].reverse().map(({ label }, i) => entry(`${label} (undone)`, i + 1)),
+      future.toReversed().map(({ label }, i) => entry(`${label} (undone)`, i + 1)),
     );
     document.getElementById("world-about").textContent = world.about;
     document.title = `${world.title} · dphmm studio`;

@@ -13,7 +13,7 @@ export class SavePanel {
     const button = (id, label, action, properties = {}) =>
       h("button", { type: "button", id, ...properties, onclick: () => this.try(action) }, label);
     this.said = h("p", { className: "note", role: "status", id: "save-said" });
-    this.lines = h("pre", { id: "difference", tabIndex: 0, "aria-label": "Difference to the file" });
+    this.lines = h("pre", { id: "difference", tabIndex: 0, role: "region", "aria-label": "Difference to the file" });
     this.save = button("save-file", "Save", () => this.write(null), { className: "primary" });
     this.name = h("input", { type: "text", id: "save-name", placeholder: "other.toml", autocomplete: "off", "aria-label": "Name of a new file" });
     this.saveAs = button("save-as", "Save as", () => this.write(this.name.value.trim()));
