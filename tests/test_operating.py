@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.postgres import running_server
+from tests.crash.postgres import PORT, running_server
 from tests.test_service_processes import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -86,15 +86,8 @@ def test_every_line_of_the_page_works(tmp_path):
 @pytest.mark.postgres
 def test_every_line_of_the_page_works_with_postgresql(tmp_path):
     with running_server() as postgres:
-        host, port, user = postgres.address()
-        there, done = run_page(
-            tmp_path,
-            blocks(PAGE),
-            PGHOST=host,
-            PGPORT=str(port),
-            PGUSER=user,
-            PGDATABASE="postgres",
-        )
+        place = {"PGHOST": str(postgres.folder), "PGPORT": str(PORT), "PGUSER": "test"}
+        there, done = run_page(tmp_path, blocks(PAGE), PGDATABASE="postgres", **place)
         check_folder(there, done)
 
 
