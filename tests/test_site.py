@@ -113,7 +113,7 @@ QUESTIONS = {
     "staircase": "noise",
     "hospital category policy": "howto",
     "find_schedule budget": "reference/design",
-    "postgresql backup": "store",
+    "postgresql backup": "operating",
     "pandas table": "data",
     "learned zeros": "models",
     "Theorem 7.2": "paper-notes",
