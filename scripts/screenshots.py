@@ -122,7 +122,7 @@ def main(folder: Path) -> int:
             context = browser.new_context(**options)
             page = context.new_page()
             page.set_default_timeout(60_000)
-            page.goto(address)
+            page.goto(f"{address}#paper")
             page.wait_for_selector("html[data-drawn]", state="attached")
             prepare(page)
             page.wait_for_load_state("networkidle")

@@ -35,8 +35,12 @@ class Studio:
         page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, fragment: str = "") -> Studio:
+        """Open the page; where it offers scenarios, choose the paper's example."""
         self.page.goto(self.address + fragment)
-        self.page.wait_for_selector("html[data-drawn]", state="attached")
+        self.page.wait_for_selector("html[data-drawn], html[data-start]", state="attached")
+        if self.page.locator("html[data-start]").count():
+            self.page.locator("#start-paper").click()
+            self.page.wait_for_selector("html[data-drawn]", state="attached")
         return self
 
     def settle(self) -> None:

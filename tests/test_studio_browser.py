@@ -314,7 +314,7 @@ def test_a_link_restores_the_view_and_no_other_scenario_takes_it(
             one.context.close()
 
 
-def test_a_damaged_link_opens_the_example(browser: Any, address: str) -> None:
+def test_a_damaged_link_opens_the_start_page(browser: Any, address: str) -> None:
     opened = Studio(browser, address).open("#v2.nonsense")
     opened.expect("#before-links", "4")
     assert opened.problems == []
@@ -363,6 +363,15 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio, tmp_path: 
     for button in ("#download-plots", "#download-svg", "#download-hull"):
         page.locator("#details").evaluate("(e) => { e.open = true; }")
         assert ElementTree.fromstring(studio.download(button).read_text()).tag.endswith("svg")
+    picture = studio.download("#download-svg").read_text()
+    fingerprint = re.search("fingerprint ([0-9a-f]{16})", picture)
+    assert fingerprint is not None
+    for text in ("The paper's running example", "An answer is typically off by", "octagon"):
+        assert text in picture
+    shared = studio.download("#download-page").read_text()
+    assert fingerprint[1] in shared
+    assert all(text in shared for text in ("4.9", "policy", "as released", "<svg"))
+    assert "<script" not in shared
     rows = studio.download("#download-csv").read_text().splitlines()
     assert rows[0].startswith('"run","time","epsilon","spent","temperature","noise level"')
     assert len(rows) == 49

@@ -138,6 +138,33 @@ def test_of_many_requests_only_the_newest_waits(page: Any) -> None:
     assert Module(page, "server")(code) == [1, 4]
 
 
+# Taken away
+
+
+@pytest.mark.browser
+class TestShare:
+    def test_texts_are_escaped_and_wrapped(self, page: Any) -> None:
+        share = Module(page, "share")
+        assert share("m.escape(given)", '<b a="1">&') == "&lt;b a=&quot;1&quot;&gt;&amp;"
+        assert share("m.wrap('one two three', 7)") == ["one two", "three"]
+
+    def test_a_page_is_whole_in_itself(self, page: Any) -> None:
+        parts = {
+            "title": "<script>alert(1)</script>",
+            "headline": "Off by 1 km.",
+            "warnings": ["no better than silence"],
+            "notes": [],
+            "rows": [["exposed", "1", "0"]],
+            "pictures": [["The map", "<svg></svg>"]],
+            "toml": 'name = "a"',
+            "fingerprint": "abc",
+        }
+        found = Module(page, "share")("m.sharePage(given)", parts)
+        assert "<script" not in found
+        assert "http" not in found.replace('http-equiv="', "")
+        assert all(text in found for text in ("Off by 1 km.", "abc", "name = &quot;a&quot;"))
+
+
 # Style
 
 

@@ -48,7 +48,7 @@ DRAWN_EDGES = 4_000
 COUNTED_EDGES = 4_000_000
 """Overlapping cliques with more pairs than this are counted pair by pair, as a bound."""
 
-MAX_REPAIR = 300_000
+MAX_REPAIR = 30_000_000
 """Exposed states times possible states: beyond, comparing three repairs takes many seconds."""
 
 SHOWN_CANDIDATES = 24

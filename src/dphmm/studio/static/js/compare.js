@@ -96,7 +96,7 @@ export class Compare {
   show(view, world) {
     this.showList(view);
     const on = view.tab === "compare";
-    document.querySelector("main").classList.toggle("beside", on);
+    document.getElementById("studio").classList.toggle("beside", on);
     if (!on) return this.closeMap();
     if (!this.map) this.openMap();
     if (this.map.world !== world) this.map.show(world, this.act.map.places);

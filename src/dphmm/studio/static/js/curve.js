@@ -166,7 +166,7 @@ export class Curve {
     const silent = known[0].silent ?? null;
     if (silent !== null && y(silent) > MARGIN.top) {
       root.append("path").attr("class", "limit").attr("d", `M${MARGIN.left},${y(silent)}H${WIDTH - MARGIN.right}`);
-      root.append("text").attr("class", "limit-text").attr("x", WIDTH - MARGIN.right).attr("y", y(silent) - 4).attr("text-anchor", "end").text("silence");
+      root.append("text").attr("class", "limit-text").attr("x", MARGIN.left + 4).attr("y", y(silent) + 13).text("silence");
     }
     const line = (read) => d3.line().x(({ number: value }) => x(value)).y((point) => y(read(point)))(known);
     root.append("path").attr("class", "line a").attr("d", line(({ error }) => error));
@@ -216,13 +216,15 @@ export class Curve {
       .on("click", (_, point) => this.take(point))
       .on("pointerenter focus", (_, point) => this.say(point))
       .on("pointerleave blur", () => this.say(this.points.find((point) => point.number === this.present)));
+    groups.filter((point) => point.number === present).raise();
     const top = (point) => (point.error === null ? MARGIN.top : y(point.error));
     groups.append("circle").attr("class", "hit").attr("r", 10).attr("cx", (p) => x(p.number)).attr("cy", top);
     groups.append("circle").attr("class", "dot").attr("r", (p) => (p.number === present ? 6 : 3.5)).attr("cx", (p) => x(p.number)).attr("cy", top);
   }
 
   typed(event) {
-    const all = [...this.svg.querySelectorAll(".point")];
+    // The present point is drawn last, above its neighbours, so the order is that of the values.
+    const all = [...this.svg.querySelectorAll(".point")].toSorted((a, b) => d3.select(a).datum().number - d3.select(b).datum().number);
     const place = all.indexOf(document.activeElement);
     if (place < 0) return;
     const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];

@@ -76,6 +76,9 @@ export class Effects {
         { className: "headline", id: "headline" },
         said ? `${said}.` : (problem ?? "Repairing exposed places; this may take a while…"),
       ),
+      said || problem
+        ? null
+        : h("button", { type: "button", id: "stop-repair", className: "small", onclick: () => this.act.stop() }, "Stop, and take the last edit back"),
       released && earlier ? change(earlier, released, this.world.unit) : null,
       expected?.mean_error.estimate
         ? h(

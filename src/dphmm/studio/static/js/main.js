@@ -15,6 +15,8 @@ import { TimePanel } from "./time.js";
 import { WalkPanel } from "./walk.js";
 import { SavePanel } from "./save.js";
 import { Compare } from "./compare.js";
+import { StartPage } from "./start.js";
+import { Tour } from "./tour.js";
 import { setUpWords } from "./words.js";
 import { colourChoice, sceneOf, showLegend, tellState } from "./scene.js";
 import { setUpTabs, showTab } from "./tabs.js";
@@ -141,7 +143,7 @@ const time = new TimePanel(find("panel-time"), store, nowWorld);
 const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, () => runWalk());
 const saver = new SavePanel(
   find("panel-save"),
-  () => ({ view: store.view, world, map, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
+  () => ({ view: store.view, world, map, answer: answers.now, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
   (opened) => reopen(opened),
 );
 const compare = new Compare(
@@ -158,6 +160,7 @@ const effectsPanel = new Effects(find("effects"), curve.card, {
     redraw();
   },
   repair: (method) => set({ repair: method }, `Repair: ${method}`),
+  stop: () => store.go(-1),
   state: (state) => answers.askRepairs({ of: answers.now.of, state }),
 });
 
@@ -180,10 +183,35 @@ async function runWalk() {
   }
 }
 
+// Without a scenario there is a page that says what this is and offers some.
+const startPage = new StartPage(find("start"), {
+  open: (chosen) => open(chosen),
+  async tour() {
+    await open({ name: "city", size: 24 });
+    tour.start();
+  },
+});
+const tour = new Tour(find("tour"), store, () => goHome());
+
+function showStart(on) {
+  find("start").hidden = !on;
+  find("studio").hidden = on;
+  document.documentElement.toggleAttribute("data-start", on);
+}
+
+function goHome() {
+  tour.go(null);
+  showStart(true);
+  history.replaceState(null, "", location.pathname);
+  document.title = "dphmm studio";
+  return startPage.show();
+}
+
 // Show another scenario; what was drawn on the last one belongs to it alone.
 function enter(opened, chosen, keep) {
   if (world) kept.set(world.world, { ...store.keep(), versions: store.view.versions, other: store.view.other });
   world = opened;
+  showStart(false);
   answers.forget();
   hovered = null;
   tools.chosen = [];
@@ -206,7 +234,8 @@ async function open(chosen, from = null) {
     enter(await ask("/api/open", { ...chosen, ...(from ? { fingerprint: from.fingerprint ?? "" } : {}) }), chosen, Boolean(from));
   } catch (error) {
     complain(error);
-    if (from) open(own ? { name: "own" } : { name: "paper" });
+    if (from && own) await open({ name: "own" });
+    else if (!world) await goHome();
   }
 }
 
@@ -328,7 +357,12 @@ showTab(store.view.tab);
 tools.choose(store.view.tool);
 header.showTheme(store.view);
 say(TOOLS.find(([name]) => name === store.view.tool)[2]);
-await open(store.view.world, given);
+find("home").addEventListener("click", () => goHome());
+// A plain name after the # opens that example.
+const named = /^#(paper|city|grid|clinic)$/.exec(location.hash)?.[1];
+if (given || own) await open(store.view.world, given);
+else if (named) await open({ name: named });
+else await goHome();
 addEventListener("hashchange", async () => {
-  if (await fromFragment(location.hash)) location.reload();
+  if ((await fromFragment(location.hash)) || /^#(paper|city|grid|clinic)$/.test(location.hash)) location.reload();
 });
