@@ -181,16 +181,18 @@ def _parts(hours: Sequence[float | None] | None, count: int) -> list[tuple[str, 
 def _radius(beliefs: FloatArray, points: FloatArray) -> float:
     """The radius around each belief's best guess that holds half of them on average."""
     distances, weights = [], []
-    every = -(-beliefs.size // MOST)
+    every, sizes = -(-beliefs.size // MOST), (points**2).sum(axis=1)
     for belief in beliefs[::every]:
         order = np.argsort(-belief, kind="stable")
         half = order[: int(np.searchsorted(np.cumsum(belief[order]), SHARE)) + 1]
         means = [belief @ points, points[half].mean(axis=0)]
         centres = np.concatenate([means, points[order[:CENTRES]]])
-        apart = np.sqrt(((centres[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
+        # Squares will do to choose by, and a product of matrices is quick.
+        squares = sizes - 2 * centres @ points.T + (centres**2).sum(axis=1)[:, None]
         # Half of the weight lies within the farthest of `half`: what is beyond need not be sorted.
-        best = min(apart, key=lambda row: _quantile(row, belief, float(row[half].max())))
-        distances.append(best)
+        reached = [_quantile(row, belief, float(row[half].max())) for row in squares]
+        best = centres[int(np.argmin(reached))]
+        distances.append(np.sqrt(((points - best) ** 2).sum(axis=1)))
         weights.append(belief)
     return _quantile(np.concatenate(distances), np.concatenate(weights))
 

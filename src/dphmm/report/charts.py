@@ -14,7 +14,10 @@ from dphmm.release.said import Said
 from dphmm.report.moments import LABEL, Moments
 from dphmm.report.svg import WIDTH, Curve, drawing, nice_ticks, points_list, tag, write_number
 
-__all__ = ["Budget", "budgets_of", "draw_budget", "draw_curves"]
+__all__ = ["FEW", "Budget", "budgets_of", "draw_budget", "draw_curves"]
+
+FEW = 60
+"""Up to so many answers are marked on the line, more of them on the axis."""
 
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 12.0, 30.0, 28.0
 
@@ -101,13 +104,19 @@ def draw_budget(budget: Budget, said: Sequence[Said], moments: Moments) -> str:
         parts.append(tag("text", text, x=WIDTH / 2, y=height - 5, kind="small middle halo"))
     drawn = {one.time for one in said}
     marks = [
-        (moments.position(time), value)
+        (chart.across(moments.position(time)), chart.up(value))
         for time, value in zip(budget.times, sums, strict=True)
         if time in drawn
     ]
-    for at, value in marks:
-        x, y = chart.across(at), chart.up(value)
-        parts.append(tag("path", d=f"M{x:.1f} {y - 4:.1f}l4 4l-4 4l-4 -4z", kind="answered"))
+    if len(marks) > FEW:
+        base = chart.height - BOTTOM
+        moves = "".join(f"M{x:.1f} {base:.1f}v-7" for x, _ in marks)
+        parts.append(tag("path", d=moves, kind="answered many"))
+    else:
+        parts += [
+            tag("path", d=f"M{x:.1f} {y - 4:.1f}l4 4l-4 4l-4 -4z", kind="answered")
+            for x, y in marks
+        ]
     return drawing(parts, chart.height, f"{budget.words}, over time")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dphmm._types import FloatArray, Mask
 from dphmm.report.beliefs import BOUNDS, classify, name_classes
+from dphmm.report.charts import FEW
 from dphmm.report.facts import TrackFacts
 from dphmm.report.ground import Ground, fill
 from dphmm.report.svg import Frame, drawing, points_list, tag
@@ -63,7 +64,7 @@ class TrackMap:
             fill(self.shapes, np.flatnonzero(classes == number + 1).tolist(), f"h{number}")
             for number in range(len(BOUNDS))
         ]
-        answers = facts.answers
+        answers, size = facts.answers, 3.4 if facts.said <= FEW else 2.4
         parts = [
             '<use href="#ground"/>',
             f'<g class="day">{"".join(heat)}</g><g class="heat"></g>',
@@ -73,7 +74,7 @@ class TrackMap:
                     KINDS, (facts.estimates, facts.lagged, facts.smoothed), strict=True
                 )
             ),
-            *(self._answer(step, point) for step, point in enumerate(answers)),
+            *(self._answer(step, point, size) for step, point in enumerate(answers)),
             *(self._mark(state, number) for number, state in enumerate(marked, start=1)),
             '<g class="moment"></g>',
             self.frame.ruler(self.ground.unit),
@@ -105,14 +106,14 @@ class TrackMap:
         high = np.array([self.frame.width, self.frame.height]) - edge
         return np.asarray(((placed >= edge) & (placed <= high)).all(axis=1))
 
-    def _answer(self, step: int, point: FloatArray) -> str:
+    def _answer(self, step: int, point: FloatArray, size: float = 2.4) -> str:
         """A dot, or an arrow at the edge that points to an answer outside."""
         if np.isnan(point).any():
             return ""
         placed = self.frame.place(point)
         x, y = placed[0].tolist()
         if self._inside(placed)[0]:
-            return tag("circle", cx=x, cy=y, r=3.4, kind="dot answer", data_step=step)
+            return tag("circle", cx=x, cy=y, r=size, kind="dot answer", data_step=step)
         width, height, room = self.frame.width, self.frame.height, 12.0
         at_x, at_y = min(max(x, room), width - room), min(max(y, room), height - room)
         turn = np.degrees(np.arctan2(y - at_y, x - at_x))
