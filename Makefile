@@ -3,7 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-LIGHT_EXTRAS := cli geo h3 plot graphs service client postgres
+LIGHT_EXTRAS := cli geo h3 plot graphs service client otel postgres
+SERVED := cli service postgres otel
 WORKERS ?= 2
 DATA ?= ../shared/data
 
@@ -85,11 +86,12 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --
 
 lock: .venv/.installed ## renew the locks (UPGRADE=--upgrade takes the newest versions)
 	@$(COMPILE) $(UPGRADE) $(LIGHT_EXTRAS:%=--extra %) --group dev -o requirements.lock
+	@$(COMPILE) $(UPGRADE) $(SERVED:%=--extra %) -c requirements.lock -o requirements-service.lock
 	@$(COMPILE) $(UPGRADE) --extra spark -c requirements.lock -o requirements-spark.lock
 	@$(COMPILE) $(UPGRADE) --group bench -c requirements.lock -o requirements-bench.lock
 	@$(COMPILE) $(UPGRADE) --group release -c requirements.lock -o requirements-release.lock
 
-system-packages: ## install Chromium, PostgreSQL and Java with apt-get, or say what is missing
+system-packages: ## install Chromium, PostgreSQL, Java and nginx with apt-get, or say what is missing
 	@.ci/system-packages
 
 clean: ## remove what the other targets made

@@ -74,10 +74,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     check = parser.parse_args(arguments).check
-    faults = differences(ROOT, write=not check)
+    try:
+        faults = differences(ROOT, write=not check)
+        results = read_results(ROOT / "docs" / "results")
+    except DphmmError as error:  # a spoiled file of results
+        sys.stderr.write(f"{error}\n")
+        return 1
     for fault in faults:
         sys.stderr.write(f"{fault}\n")
-    results = read_results(ROOT / "docs" / "results")
     shown = {name for path in pages(ROOT) for name, _ in included(path.read_text("utf-8"))}
     old = older({name: result for name, result in results.items() if name in shown})
     if old:

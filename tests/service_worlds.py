@@ -28,7 +28,7 @@ def scope_of(method, path):
 class World:
     """A service with two clients, a scenario and a person."""
 
-    def __init__(self, path, chosen=FAST, randomness=None):
+    def __init__(self, path, chosen=FAST, randomness=None, **parts):
         self.store = Store.open(str(path / "store.db"))
         self.keys = {
             (client, scope): create_key(self.store, client, [scope])
@@ -37,7 +37,7 @@ class World:
         }
         for client in ("red", "blue"):
             self.keys[client, OPERATE] = create_key(self.store, "", [OPERATE])
-        self.app = create_app(self.store, chosen, randomness)
+        self.app = create_app(self.store, chosen, randomness, **parts)
         self.http = Http(self.app)
         self.scenario = self.ask("POST", "/v1/scenarios", paper_scenario.body()).json()["id"]
         self.person = f"/v1/scenarios/{self.scenario}/people/anna"

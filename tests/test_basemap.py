@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -219,6 +221,8 @@ def test_the_key_is_read_written_and_no_part_of_the_law(tmp_path: Path) -> None:
         ("{}", "file must be GeoJSON"),
         (json.dumps(feature("Polygon", [[[0, "x"]]])), "must have lists of places"),
         (json.dumps(feature("LineString", 7)), "must have lists of places"),
+        (json.dumps({"type": "Feature", "geometry": [1]}), "must have geometries and properties"),
+        (json.dumps(feature("LineString", [[900, 900], [901, 901]])), "got none there"),
         (json.dumps(feature("LineString", [[0, float("nan")], [1, 1]])), "lists of places"),
     ],
 )
@@ -251,3 +255,64 @@ def test_a_base_that_is_too_large_is_said_so(
     monkeypatch.setattr(basemap, "MOST_BYTES", 1000)
     with pytest.raises(DataError, match="at most 0 MB, got 0 MB; cut it"):
         read_base(path, states, LOW, HIGH)
+
+
+# On pages
+
+
+def test_report_and_studio_draw_the_base_in_the_same_colours_and_places(tmp_path: Path) -> None:
+    from dphmm.studio.saving import open_file
+
+    toml = written(tmp_path, base="base.geojson")
+    road = [[0, 0], [2, 1], [3, 3]]
+    lake = [[[0, 0], [1, 0], [1, 1], [0, 0]]]
+    write(
+        tmp_path / "base.geojson",
+        feature("LineString", road, highway="primary"),
+        feature("Polygon", lake, natural="water"),
+    )
+    told = open_file(toml).describe()
+    assert told["base"]["lines"] == {"street": [[0, 0, 2, 1, 3, 3]]}
+    assert list(told["base"]["areas"]) == ["water"]
+    scripts = Path(basemap.__file__).parents[1] / "studio" / "static" / "js" / "basemap.js"
+    css = Path(basemap.__file__).parents[1] / "report" / "templates" / "page.css"
+    themes = re.findall(r"= \{ water: .*\}", scripts.read_text())
+    for number, theme in enumerate(themes):
+        for kind in ("water", "green", "street"):
+            (colour,) = re.findall(rf'{kind}: "(#\w+)"', theme)
+            assert re.findall(rf"--{kind}: (#\w+)", css.read_text())[number] == colour
+    assert len(themes) == 2
+
+
+def test_a_page_has_the_base_once_under_every_map(tmp_path: Path) -> None:
+    toml = written(tmp_path, base="base.geojson")
+    write(tmp_path / "base.geojson", feature("LineString", [[0, 0], [2, 1]], kind="street"))
+    (tmp_path / "trips.csv").write_text(trips(("ann", 1, 3), ("bob", 1, 3)))
+    out, page = tmp_path / "released.csv", tmp_path / "report.html"
+    assert run("release", toml, tmp_path / "trips.csv", "-o", out).exit_code == 0
+    result = run("report", toml, out, "-o", page)
+    assert result.exit_code == 0, result.stderr
+    text = page.read_text()
+    assert text.count('<path d="M') > 1
+    assert len(re.findall(r'<path d="[^"]*" class="base-street"', text)) == 1
+    assert text.count('<use href="#base"/>') == 2  # states, protection
+    assert text.count('<use href="#ground"/>') == 3  # two people, one state and its neighbours
+    assert "under the states" in text
+
+
+def test_an_archive_of_the_studio_holds_the_base_map(tmp_path: Path) -> None:
+    from dphmm.studio.requests import Draft
+    from dphmm.studio.saving import open_file, to_zip
+
+    toml = written(tmp_path, base="base.geojson")
+    base = write(tmp_path / "base.geojson", feature("LineString", [[0, 0], [2, 1]]))
+    with ZipFile(BytesIO(to_zip(open_file(toml), Draft()))) as archive:
+        assert archive.read("base.geojson") == base.read_bytes()
+
+
+def test_a_studio_without_its_base_map_says_so_in_one_line(tmp_path: Path) -> None:
+    from dphmm.studio.saving import open_file
+
+    toml = written(tmp_path, base="nowhere.geojson")
+    with pytest.raises(DataError, match=r"nowhere\.geojson: base map must be readable"):
+        open_file(toml)

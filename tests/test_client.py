@@ -269,6 +269,48 @@ def test_a_table_is_rows(world, red, crowd):
     assert [one.answer.answer for one in once_more] == [one.answer.answer for one in found]
 
 
+def test_a_table_goes_as_arrow_and_as_json_where_arrow_is_missing():
+    pytest.importorskip("pyarrow")
+    import pandas
+
+    seen = []
+    missing = (415, {"problem": "Arrow must be installed at the service; send JSON"})
+    answer = (200, {"rows": [{"person": "a", "status": 404, "problem": "no"}]})
+    table = polars.DataFrame(
+        {"person": ["a", "b"], "time": [1, 1], "state": [3, 4], "more": [1, 2]}
+    )
+    other = (200, {"rows": [{"person": "b", "status": 404, "problem": "no"}]})
+    red = answering(missing, answer, other, seen=seen)
+    found = red.release_many("0" * 64, table, chunk=1)
+    assert [one.status for one in found] == [404, 404]
+    kinds = [request.headers["content-type"] for request in seen]
+    assert kinds == ["application/vnd.apache.arrow.stream", "application/json", "application/json"]
+    rows = [json.loads(request.content)["rows"] for request in seen[1:]]
+    assert rows == [
+        [{"person": "a", "time": 1, "state": 3}],
+        [{"person": "b", "time": 1, "state": 4}],
+    ]
+    for wrong, says in (
+        (polars.DataFrame({"person": ["a"], "time": [1]}), "rows must have the columns"),
+        (polars.DataFrame({"person": [" a"], "time": [1], "state": [1]}), "row 0: person must be"),
+        (polars.DataFrame({"person": [], "time": [], "state": []}), "rows must be one or more"),
+        (pandas.DataFrame({"person": ["a"], "time": [1], "state": [object()]}), "of one kind"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
+            red.release_many("0" * 64, wrong)
+
+
+def test_tables_of_other_libraries(world, red, crowd):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pandas
+
+    plain = {"person": crowd, "time": [6] * len(crowd), "state": ["s5"] * len(crowd)}
+    tables = (pandas.DataFrame(plain), pyarrow.table(plain), polars.LazyFrame(plain))
+    found = [red.release_many(world.scenario, table, chunk=3) for table in tables]
+    answers = [[one.result().lattice for one in verdicts] for verdicts in found]
+    assert answers[0] == answers[1] == answers[2]
+
+
 def test_nobodys_rows_are_torn_apart():
     people = ["a", "b", "a", "c", "a", "d", "b"]
     dealt = deal(people, 3)

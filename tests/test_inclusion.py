@@ -122,6 +122,18 @@ def test_a_changed_number_in_a_file_is_found(copy: Path) -> None:
     assert len(include_results.differences(copy)) >= 1
 
 
+def test_a_spoiled_file_of_results_is_one_line(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (copy / "docs" / "results" / "paper.json").write_text("{")
+    monkeypatch.setattr(include_results, "ROOT", copy)
+    assert include_results.main(["--check"]) == 1
+    assert capsys.readouterr().err.endswith("\n")
+    (copy / "docs" / "results" / "paper.json").unlink()
+    assert include_results.main(["--check"]) == 1
+    assert "result must be one of" in capsys.readouterr().err
+
+
 def test_a_new_number_without_a_file_is_found(copy: Path) -> None:
     page = copy / "docs" / "index.md"
     page.write_text(page.read_text() + "\nIt takes 3 ms.\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import zipfile
@@ -266,6 +267,18 @@ def test_degrees_may_have_a_decimal_comma_and_metres_may_not(tmp_path: Path) -> 
     assert datasets.load_tracks(path).table["longitude"].to_list() == [11.5, 11.6]
     path.write_text("time;x;y\n1211000000;1,234;5\n")
     assert datasets.load_tracks(path).report.problems == {"x must be a finite number": 1}
+
+
+def test_a_separator_within_quotation_marks_is_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    names = ["x,y", "x y", 'x "," y', "xy", "a\x1fb"]
+    with path.open("w", newline="") as file:
+        written = csv.writer(file)
+        written.writerow(["person", "time", "x", "y"])
+        written.writerows([name, 1_211_000_000 + n, 1.5, 2] for n, name in enumerate(names))
+    table, report = datasets.load_tracks(path)
+    assert table["person"].to_list() == ['x "," y', "x y", "x,y", "xy"]
+    assert (report.rows_kept, report.rows_read) == (4, 5), "a control character is no name"
 
 
 def test_a_header_says_what_it_lacks(tmp_path: Path) -> None:

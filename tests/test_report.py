@@ -30,6 +30,7 @@ from dphmm.errors import ArgumentError
 from dphmm.noise.distance import mean_noise
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.report import TrackFacts, Truth, private_errors, read_truth, scenario_page
+from dphmm.report import page as page_module
 from dphmm.report.beliefs import BOUNDS, name_classes
 from dphmm.report.charts import budgets_of
 from dphmm.report.figures import Drawings, sample_links
@@ -40,6 +41,7 @@ from dphmm.scenario import Clock, Policy, Scenario
 from dphmm.scenario.released import Track, read_releases
 from dphmm.tables.units import measure
 from tests import paper
+from tests.colours import parse
 from tests.scenarios import is_one_line, paper_scenario, run, scenarios, trips, written
 
 ELSEWHERE = re.compile(
@@ -631,3 +633,28 @@ def test_labels_of_states_do_not_collide() -> None:
     for (x, y), (u, v) in combinations(boxes, 2):
         assert abs(y - v) >= 13 or abs(x - u) >= 8.6 * 22
     assert 0 < len(found) <= 6
+
+
+def test_marks_and_text_stand_out_in_light_dark_and_on_paper() -> None:
+    css = (Path(page_module.__file__).parent / "templates" / "page.css").read_text()
+    light, dark, paper = (
+        dict(re.findall(r"--([\w-]+): (#\w{6})", part))
+        for part in re.findall(r":root \{(.*?)\}", css, re.S)
+    )
+    for theme in (light, light | dark, light | paper):
+        brightness = dict(
+            zip(theme, parse(list(theme.values())) @ [0.2126, 0.7152, 0.0722], strict=True)
+        )
+
+        def ratio(one: str, other: str, of: dict[str, float] = brightness) -> float:
+            low, high = sorted((of[one], of[other]))
+            return (high + 0.05) / (low + 0.05)
+
+        for text in ("ink", "soft", "accent", "alarm", "given"):
+            for ground in ("paper", "surface"):
+                assert ratio(text, ground) >= 4.5, (text, ground)
+        for mark in ("answer", "estimate", "late", "smooth", "truth", "given", "accent", "alarm"):
+            for ground in ("surface", "land"):
+                assert ratio(mark, ground) >= 3, (mark, ground)
+        for border in ("strong", "focus"):
+            assert ratio(border, "surface") >= 3, border

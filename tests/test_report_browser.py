@@ -21,6 +21,7 @@ from dphmm.noise.randomness import SeededRandomness
 from dphmm.report import TrackFacts, scenario_page
 from dphmm.scenario import Clock, Policy, Scenario, States
 from dphmm.scenario.released import Track
+from tests.scenarios import run
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -310,3 +311,15 @@ def test_axe_finds_nothing(opened: Any, scheme: str, width: int) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     found = axe.Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_axe_finds_nothing_on_the_other_pages(browser: Any, tmp_path: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    assert run("reproduce", "paper", "-o", tmp_path).exit_code == 0
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    found = axe.Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    context.close()

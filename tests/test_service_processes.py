@@ -31,14 +31,18 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 DPHMM = [sys.executable, "-c", "from dphmm.cli import main; main()"]
 
 
-@contextmanager
-def serving(url, *options):
-    """A `dphmm serve` process and the port that it listens on."""
+def free_port():
     with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def serving(url, *options, **environment):
+    """A `dphmm serve` process and the port that it listens on."""
+    port = free_port()
     process = subprocess.Popen(
         [*DPHMM, "serve", url, "--port", str(port), "--rate", "0", *options],
-        env=ENVIRONMENT,
+        env=ENVIRONMENT | environment,
         stderr=subprocess.PIPE,
         text=True,
     )

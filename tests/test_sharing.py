@@ -23,6 +23,7 @@ from dphmm import (
     PolicyGraph,
     Query,
     Scenario,
+    SecureRandomness,
     Stream,
 )
 
@@ -90,3 +91,59 @@ def test_nothing_that_answers_is_copied(
     thing, _ = shared
     with pytest.raises(ArgumentError, match="must not be copied"):
         way(thing)
+
+
+class Forking(SecureRandomness):
+    """Words after a fork: whoever asked for them goes on twice."""
+
+    child: int | None = None
+
+    def words(self, context: tuple[bytes, ...], state: int) -> Any:
+        if self.child is None:
+            self.child = os.fork()
+        return super().words(context, state)
+
+    def many(self, *arguments: Any) -> Any:
+        if self.child is None:
+            self.child = os.fork()
+        return super().many(*arguments)
+
+
+@pytest.mark.parametrize("kind", ["stream", "batch"])
+def test_a_fork_in_the_middle_of_an_answer_gives_one(kind: str) -> None:
+    randomness, reading = Forking(), os.pipe()
+    parent = os.getpid()
+    try:
+        if kind == "stream":
+            Stream(WALK, PLAN, epsilon=1, start=0, randomness=randomness).release(1)
+        else:
+            Batch(
+                WALK, PLAN, epsilon=1, people=["ann"], start=0, randomness=randomness, threads=1
+            ).release([1])
+        said = "answered"
+    except BaseException as fault:
+        said = str(fault)
+    if os.getpid() != parent:
+        os.write(reading[1], said.encode())
+        os._exit(0)
+    os.close(reading[1])
+    assert randomness.child is not None
+    os.waitpid(randomness.child, 0)
+    with os.fdopen(reading[0]) as pipe:
+        assert "must be used by the process that made it" in pipe.read()
+    assert said == "answered"
+
+
+class Same(Ledger):
+    """A ledger that takes all others for itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_two_that_call_themselves_equal_are_two_in_a_fork() -> None:
+    for ledger in [Same(limit=1), Same(limit=1)]:
+        said = in_a_fork(lambda ledger=ledger: ledger.record(Entry(1, "state", 1)))  # type: ignore[misc]
+        assert "must be used by the process that made it" in said, said

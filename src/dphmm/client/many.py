@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, TypeAlias, TypeVar
 
+from dphmm.client.arrows import as_arrow, read_rows, write_rows
 from dphmm.client.operations import row_of, scenario_path
 from dphmm.client.results import Answer, ScenarioFacts, Verdict, build
-from dphmm.client.talking import Call, Reply, Steps, fault_of
+from dphmm.client.talking import JSON, Call, Reply, Steps, fault_of
 from dphmm.errors import ArgumentError, DphmmError, ServiceError, check_name, expect_each
 from dphmm.geometry.exact import whole
+from dphmm.tables.arrows import ARROW
 from dphmm.tables.frames import as_polars, is_table
 
 __all__ = ["deal", "release_many"]
+
+Thing = TypeVar("Thing")
+Form: TypeAlias = Callable[[list[int]], tuple[str, bytes]]
+"""Writes some rows: their media type, and the body."""
 
 MOST_ROWS = 2**16
 """Rows that a service takes in one request."""
@@ -34,18 +42,21 @@ def release_many(
     Args:
         scenario: The scenario or its id.
         rows: A table of Polars, pandas or Arrow with the columns person, time, state and, if
-            they have prices of their own, epsilon; or mappings with these names. Secret.
+            they have prices of their own, epsilon (others are not sent); or mappings with these
+            names. A table goes as Arrow where pyarrow is installed. Secret.
         chunk: About how many rows go in one request.
     """
     whole(chunk, "chunk", 1)
     path = scenario_path(scenario) + "/releases:batch"
-    names, listed = _listed(rows)
+    names, forms = _forms(rows)
     found: dict[int, Verdict] = {}
     fault: DphmmError | None = None
     for numbers in deal(names, min(chunk, MOST_ROWS)):
         if fault is None:
-            content = json.dumps({"rows": [listed[number] for number in numbers]}).encode()
-            reply = yield Call("POST", path, content=content)
+            reply = yield _call(path, forms[-1], numbers)
+            if reply.status == 415 and len(forms) > 1:
+                forms.pop()
+                reply = yield _call(path, forms[-1], numbers)
             fault = _lost(reply)
             if fault is None:
                 found.update(zip(numbers, _verdicts(reply, len(numbers)), strict=True))
@@ -86,8 +97,12 @@ def _lost(reply: Reply) -> ServiceError | None:
 
 
 def _verdicts(reply: Reply, count: int) -> list[Verdict]:
-    facts = reply.facts()
-    given = facts.get("rows") if isinstance(facts, dict) else None
+    given: Any
+    if reply.headers.get("content-type") == ARROW:
+        given = read_rows(reply.content)
+    else:
+        facts = reply.facts()
+        given = facts.get("rows") if isinstance(facts, dict) else None
     if not isinstance(given, list) or len(given) != count:
         raise ServiceError("the service must give a verdict for each row, got others")
     return [_verdict(one) for one in given]
@@ -100,23 +115,58 @@ def _verdict(facts: Any) -> Verdict:
     return Verdict(known.person, known.status, error=fault_of(known.status, facts))
 
 
+def _forms(rows: Any) -> tuple[list[str], list[Form]]:
+    """Whose each row is, and how some of them are written: as JSON, a table rather as Arrow."""
+    if is_table(rows) and find_spec("pyarrow") is not None:
+        table = as_arrow(rows, COLUMNS)
+        names = [
+            _right(number, partial(check_name, name, "person"))
+            for number, name in enumerate(table.column("person").to_pylist())
+        ]
+
+        def plainly(numbers: list[int]) -> tuple[str, bytes]:
+            return _as_json([_row(row) for row in table.take(numbers).to_pylist()])
+
+        return _some(names), [plainly, lambda numbers: (ARROW, write_rows(table, numbers))]
+    if is_table(rows):
+        table = as_polars(rows)
+        rows = table.select([name for name in COLUMNS if name in table.columns])
+        rows = rows.iter_rows(named=True)
+    names, listed = _listed(rows)
+    return names, [lambda numbers: _as_json([listed[number] for number in numbers])]
+
+
+def _as_json(rows: list[dict[str, Any]]) -> tuple[str, bytes]:
+    return JSON, json.dumps({"rows": rows}).encode()
+
+
+def _call(path: str, form: Form, numbers: list[int]) -> Call:
+    kind, content = form(numbers)
+    return Call("POST", path, content=content, kind=kind)
+
+
 def _listed(rows: Any) -> tuple[list[str], list[dict[str, Any]]]:
     """Whose each row is, and the rows as the service takes them."""
-    if is_table(rows):
-        rows = as_polars(rows).iter_rows(named=True)
     if isinstance(rows, (str, bytes, Mapping)):
         raise ArgumentError("rows must be a table, or mappings with person, time and state")
-    names, listed = [], []
+    listed = []
     for number, row in enumerate(expect_each(rows, object, "rows")):
-        try:
-            named = _row(row)
-        except ArgumentError as fault:
-            raise ArgumentError(f"rows must be right, got row {number}: {fault}") from None
-        names.append(named["person"])
-        listed.append(named)
+        listed.append(_right(number, partial(_row, row)))
+    return _some([row["person"] for row in listed]), listed
+
+
+def _some(names: list[str]) -> list[str]:
     if not names:
         raise ArgumentError("rows must be one or more, got none")
-    return names, listed
+    return names
+
+
+def _right(number: int, make: Callable[[], Thing]) -> Thing:
+    """What is made of a row, or the row's number with what is wrong about it."""
+    try:
+        return make()
+    except ArgumentError as fault:
+        raise ArgumentError(f"rows must be right, got row {number}: {fault}") from None
 
 
 def _row(row: Any) -> dict[str, Any]:

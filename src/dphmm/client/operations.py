@@ -7,6 +7,7 @@ import json
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -250,6 +251,8 @@ def _of_person(person: str) -> str:
 def _time(time: Any, argument: str) -> int | str:
     if isinstance(time, str) and time:
         return time
+    if isinstance(time, datetime):
+        return time.isoformat()
     if isinstance(time, str):
         raise ArgumentError(f"{argument} must be a whole number or a date, got an empty text")
     return whole(time, argument, None)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, NoReturn, SupportsIndex, TypeVar, cast
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from dphmm.errors import ArgumentError
 
@@ -29,7 +29,7 @@ class Single:
         """Have a lock, which says what is shared where it cannot be taken."""
         self._owner = owner
         self._lock = threading.RLock()
-        _SHARED.add(self)
+        _SHARED[id(self)] = self
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise ArgumentError(
@@ -54,12 +54,13 @@ class _Foreign(AbstractContextManager[object]):
         pass
 
 
-_SHARED: WeakSet[Single] = WeakSet()
+_SHARED: WeakValueDictionary[int, Single] = WeakValueDictionary()
+"""Each by its identity: two that call themselves equal are two all the same."""
 
 
 def _close_inherited() -> None:
     # Once in a fork instead of a look at the process before every answer.
-    for one in _SHARED:
+    for one in _SHARED.values():
         one._lock = _Foreign(one._owner)
 
 

@@ -28,7 +28,7 @@ PERIODS = (("at night", 0), ("in the morning", 6), ("in the afternoon", 12), ("i
 CENTRES = 3
 """The likeliest states that are tried as the middle of a circle, beside two means."""
 
-MOST = 2**19
+MOST = 2**18
 """States times steps that are looked at for a radius; of more steps evenly spaced ones are."""
 
 

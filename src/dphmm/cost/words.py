@@ -67,7 +67,7 @@ def release_statement(
         stated_zeros: Whether some states are impossible because somebody said so, so that the
             sentence has a condition.
     """
-    about = (epsilon, delta, stated_zeros)
+    about = (epsilon.as_integer_ratio(), delta, stated_zeros)
     text = step.sentences.get(about)
     if text is None:
         text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
@@ -158,10 +158,10 @@ def describe_given(
             f"likelier than all others together. The surest is {place} {when} ({share}); {more}."
         )
     count = f"one {one}" if len(given) == 1 else f"{len(given)} {what}"
-    longest = "" if len(given) == 1 else ", longest of them"
+    there = "at" if len(given) == 1 else "there, for longest at"
     return (
         f"These answers gave away {count} of {person}: {reader} believes {person} to have been "
-        f"at {place} {when}{longest}, rather than anywhere else ({share}); {more}."
+        f"{there} {place} {when}, rather than anywhere else ({share}); {more}."
     )
 
 

@@ -12,8 +12,10 @@ from pathlib import Path
 from dphmm._types import FloatArray
 from dphmm.evaluate.fingerprint import file_digest
 from dphmm.evaluate.parts import Part, Study
+from dphmm.evaluate.reading import reading_study
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.section8 import claims_study, clock_study
+from dphmm.evaluate.theorems import theorems_study
 from dphmm.evaluate.worked import work_out
 from dphmm.evaluate.workloads import Workload
 from dphmm.tables.datasets import running_example
@@ -42,6 +44,8 @@ def _of_people(quick: bool) -> list[Study]:
     return [
         clock_study(quick=quick),
         *(claims_study(name, quick=quick) for name in CLAIMED),
+        theorems_study(quick=quick),
+        reading_study(quick=quick),
     ]
 
 

@@ -86,10 +86,11 @@ class People:
         return Value(value, form, low, high, **rest)  # type: ignore[arg-type]
 
     def verdict(self, statistic: Statistic, note: str) -> Value:
-        """What the margin of a claim says of it, and by which rule."""
+        """What the margin of a claim says of it, its interval, and by which rule."""
         value, low, high = self.interval(statistic)
-        shown = f"{note}; margin {value:.3g} ({low:.3g} to {high:.3g})"
-        return Value(verdict_of(low, high), note=shown, people=self.number, seeds=self.seeds)
+        shown = f"{note}: {value:.3g} ({low:.3g} to {high:.3g})"
+        rest = {"people": self.number, "seeds": self.seeds, "note": shown}
+        return Value(verdict_of(low, high), low=low, high=high, **rest)  # type: ignore[arg-type]
 
     def _means(self, counts: FloatArray) -> dict[str, FloatArray]:
         weights = counts * (1 if self.weights is None else self.weights)

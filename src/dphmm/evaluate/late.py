@@ -28,7 +28,7 @@ from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.tables.datasets import Trip
 
-__all__ = ["KINDS", "Late", "late_shares"]
+__all__ = ["KINDS", "Late", "late_shares", "learn_chain"]
 
 KINDS = ("filtered", "lagged", "smoothed")
 NOISE = 140
@@ -67,7 +67,7 @@ class Late:
         names = ("raw", "released", *KINDS)
         if not runs:
             return {name: np.zeros((0, self.steps)) for name in names}
-        model, start = _learned(workload, [trip.states for trip in training], self.anywhere)
+        model, start = learn_chain(workload, [trip.states for trip in training], self.anywhere)
         query = workload.query
         policy = PolicyGraph.within_distance(query, workload.radius)
         plan = Plan(policy, query, mechanism=self.mechanism)
@@ -108,7 +108,7 @@ class Late:
         return found
 
 
-def _learned(
+def learn_chain(
     workload: Workload, sequences: list[IntArray], anywhere: float | None
 ) -> tuple[MomentumModel, Belief]:
     """The chain of some people, and how often they are in each of its states."""

@@ -48,10 +48,11 @@ def claims_study(name: str, *, quick: bool = False) -> Study:
         seen = Observed(workloads[name], {task: found[name, task] for task in tasks}, quick)
         values, rows = dict(seen.values()), []
         for claim in seen.claims():
-            verdict = claim.people.verdict(claim.margin, f"margin: {claim.rule}")
+            verdict = claim.people.verdict(claim.margin, claim.rule)
             values[f"verdict.{claim.key}"] = verdict
-            rows.append((claim.text, str(verdict.value), claim.found, claim.rule))
-        head = ("the paper says", "verdict", "here", "margin that must be above zero")
+            why = claim.rule if claim.rule.startswith("exact") else verdict.note
+            rows.append((claim.text, str(verdict.value), claim.found, why))
+        head = ("the paper says", "verdict", "here", "margin, above zero where it is true")
         return values, {"claims": Table(head, tuple(rows))}
 
     return Study(
@@ -99,7 +100,7 @@ def clock_study(*, quick: bool = False) -> Study:
             first = (f"{seconds} s", str(seen.workload.steps))
             rows["figures"].append((*first, *_figures(told)))
             rows["worst"].append((first[0], *_worst(told)))
-            verdicts = (str(told[f"verdict.{claim.key}"].value) for claim in claims)
+            verdicts = (_verdict(told[f"verdict.{claim.key}"]) for claim in claims)
             rows["verdicts"].append((first[0], *verdicts))
         three = [WORDS[policy] for policy in POLICIES]
         return values, {
@@ -159,6 +160,10 @@ def _figures(told: Mapping[str, Value]) -> Iterator[str]:
             value = told[f"{kind}.{policy}"]
             numbers = [format(x, form) for x in (value.value, value.low, value.high)]
             yield f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
+
+
+def _verdict(value: Value) -> str:
+    return f"{value.value} ({value.low:.3g} to {value.high:.3g})"
 
 
 def _worst(told: Mapping[str, Value]) -> Iterator[str]:

@@ -305,7 +305,7 @@ class Batch(Single):
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
         rows = np.flatnonzero(answered)
-        with self._table.stepping():
+        with self._lock, self._table.stepping():  # again: a source of words may have forked
             estimate = self._table.move(models, noises, noise_of, lattice)
             for speaking, step in alone:
                 estimate[speaking] = step.known_value

@@ -117,7 +117,7 @@ class Standing:
         }
         head = json.dumps(facts).encode()
         parts = [MAGIC, _HEAD.pack(len(head)), head, np.packbits(possible).tobytes()]
-        parts.append(probabilities[possible].astype("<f8").tobytes())
+        parts.append(probabilities[possible].astype("<f8", copy=False).tobytes())
         if wide is not None:
             parts.append(wide[:, possible].astype("<f8").tobytes())
         content = b"".join(parts)

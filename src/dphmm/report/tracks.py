@@ -42,7 +42,8 @@ class TrackMap:
     def shared(self) -> str:
         """What all maps show, once; each state is a line of the path's data."""
         base = f'<g id="base">{self.ground.draw_base()}</g>'
-        return base + tag("path", d="\n".join(self.shapes), kind="land", id="cells")
+        kind = "land" if self.ground.base is None else "land over"
+        return base + tag("path", d="\n".join(self.shapes), kind=kind, id="cells")
 
     def centres(self) -> list[float]:
         """Where each state is on the drawing, x and y in turn."""
@@ -66,7 +67,6 @@ class TrackMap:
         parts = [
             '<use href="#ground"/>',
             f'<g class="day">{"".join(heat)}</g><g class="heat"></g>',
-            *(self._mark(state, number) for number, state in enumerate(marked, start=1)),
             *(
                 tag("polyline", points=points_list(self.frame.place(points)), kind=f"path {kind}")
                 for kind, points in zip(
@@ -74,6 +74,7 @@ class TrackMap:
                 )
             ),
             *(self._answer(step, point) for step, point in enumerate(answers)),
+            *(self._mark(state, number) for number, state in enumerate(marked, start=1)),
             '<g class="moment"></g>',
             self.frame.ruler(self.ground.unit),
         ]

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from dphmm import __version__
@@ -21,7 +20,7 @@ from dphmm.release.book import check_key
 from dphmm.release.engine import LongWayError
 from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
-from dphmm.service.batches import NDJSON
+from dphmm.service.batches import KINDS
 from dphmm.service.committing import GroupCommit, Threads
 from dphmm.service.handlers import Handlers
 from dphmm.service.logs import log
@@ -33,7 +32,9 @@ from dphmm.service.preparing import Preparing
 from dphmm.service.readiness import Readiness
 from dphmm.service.routes import Route, Routes
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.sharing import Shared
 from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
+from dphmm.service.tracing import TracedCommit, Tracing
 from dphmm.service.workers import Workers
 
 __all__ = ["create_app"]
@@ -71,23 +72,40 @@ Endpoint = Callable[..., Any]
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": bodies.Problem}
-    for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 503)
+    for status in (400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 503)
 }
+KEY = {"type": "http", "scheme": "bearer", "description": "A key of this service."}
 MANAGING = f"keys {OPERATE}"
+ROWS: dict[str, Any] = {
+    KINDS[1]: {"schema": {"type": "string", "description": "Rows as lines of JSON."}},
+    KINDS[2]: {"schema": {"type": "string", "format": "binary"}},
+}
+"""How else rows of a batch may come and go."""
+
 BATCH = "/v1/scenarios/{digest}/releases:batch"
 STREAM = "/v1/scenarios/{digest}/people/{person}"
 
 
 def create_app(
-    store: Store, settings: ServiceSettings | None = None, randomness: Randomness | None = None
+    store: Store,
+    settings: ServiceSettings | None = None,
+    randomness: Randomness | None = None,
+    shared: Shared | None = None,
+    tracing: Tracing | None = None,
 ) -> Middleware:
-    """The service over a store, as an ASGI application; it closes the store at the end."""
+    """The service over a store, as an ASGI application; it closes the store at the end.
+
+    `shared` is what it shares with other processes that serve the same port, `tracing` where its
+    traces go.
+    """
     check_key(store, randomness)
     settings = settings or ServiceSettings()
-    metrics, access, threads = Metrics(), Access(settings), Threads(settings)
+    metrics, access = Metrics(store, shared), Access(settings, shared)
+    threads = Threads(settings)
     handlers = Handlers(store, settings, randomness)
     workers = Workers(store, settings, randomness)
-    commit = GroupCommit(store, threads, settings, randomness)
+    commits = GroupCommit if tracing is None else TracedCommit
+    commit = commits(store, threads, settings, randomness)
     readiness = Readiness(store)
     preparing = Preparing(handlers, workers.submit, settings.long_seconds)
 
@@ -98,6 +116,8 @@ def create_app(
         readiness.close()
         threads.close()
         store.close()
+        if tracing is not None:
+            tracing.close()
 
     app = FastAPI(
         title="dphmm",
@@ -108,6 +128,14 @@ def create_app(
         redoc_url=None,
     )
     _answer_problems(app, metrics)
+    describe = app.openapi
+
+    def describe_keys() -> dict[str, Any]:
+        page = describe()
+        page.setdefault("components", {})["securitySchemes"] = {"key": KEY}
+        return page
+
+    app.openapi = describe_keys  # type: ignore[method-assign]
 
     async def find_holder(request: Request) -> Key:
         """Whose key it is; asked before the body is read."""
@@ -131,6 +159,25 @@ def create_app(
     routes = Routes(settings)
     route = partial(_route, app, routes)
 
+    # The first one, since the others are looked at in order and this is asked most.
+    @route("POST", STREAM + "/releases", "release", bodies.Released)
+    async def release(
+        digest: Digest, person: Person, body: bodies.NewRelease, request: Request
+    ) -> Response:
+        """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
+        client: str = request.state.client  # what `Client` is, without the way to it
+        answer: Released | None = None
+        if await preparing.is_small(client, digest):
+            scenario, ask = handlers.ask(client, digest, person, body)
+            answered = await commit.release(ask)
+            if not isinstance(answered.faults.get(0), LongWayError):
+                answer = released(scenario, answered)
+        if answer is None:
+            answer = await workers.run(client, "release", client, digest, person, body)
+        if answer.price is not None:
+            metrics.answered(answer.price, answer.shown["repeated"])
+        return JSONResponse(answer.shown)
+
     @app.get("/live", tags=["operation"])
     async def live() -> bodies.Status:
         """Whether the process answers at all; the store is not asked."""
@@ -150,8 +197,9 @@ def create_app(
 
     @route("GET", "/metrics", OPERATE, None)
     async def show_metrics() -> Response:
-        """Counters for Prometheus; none depends on a true state or on a duration."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        """Counters and gauges for Prometheus; none depends on a true state or on a duration."""
+        text = metrics.text(await readiness.is_ready())
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     @route(
         "POST", "/v1/scenarios", "scenarios", bodies.ScenarioSummary, also=201, body="NewScenario"
@@ -181,34 +229,18 @@ def create_app(
         given = body or bodies.NewStream()
         return await call("begin", by.client, digest, person, given, by.name)
 
-    @route("POST", STREAM + "/releases", "release", bodies.Released)
-    async def release(
-        digest: Digest, person: Person, body: bodies.NewRelease, client: Client
-    ) -> Response:
-        """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
-        answer: Released | None = None
-        if await preparing.is_small(client, digest):
-            scenario, ask = handlers.ask(client, digest, person, body)
-            answered = await commit.release(ask)
-            if not isinstance(answered.faults.get(0), LongWayError):
-                answer = released(scenario, answered)
-        if answer is None:
-            answer = await workers.run(client, "release", client, digest, person, body)
-        if answer.price is not None:
-            metrics.answered(answer.price, answer.shown["repeated"])
-        return JSONResponse(answer.shown)
-
     @route("POST", BATCH, "release", bodies.Batched, body="NewBatch")
     async def release_batch(digest: Digest, request: Request, client: Client) -> Response:
         """Many releases by one commit; each row gets its answer or its own problem.
 
-        Also as lines of JSON, a row each, both ways: with the type application/x-ndjson.
+        Also as lines of JSON (application/x-ndjson), a row each, or as an Arrow stream
+        (application/vnd.apache.arrow.stream), a column for each field, both ways.
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip()
-        content, lines = await request.body(), kind == NDJSON
-        done = await workers.run(client, "batch", client, digest, content, lines)
+        given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = given if given in KINDS else KINDS[0]
+        done = await workers.run(client, "batch", client, digest, await request.body(), kind)
         metrics.answered_many(done)
-        return Response(done.content, media_type=NDJSON if lines else "application/json")
+        return Response(done.content, media_type=kind)
 
     @route("GET", STREAM + "/releases", "read", bodies.Releases)
     async def list_releases(
@@ -251,7 +283,7 @@ def create_app(
 
     _manage(route, threads, access, Managing(store))
 
-    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close)
+    return Middleware(app, settings, metrics, access, routes, find_holder, workers.close, tracing)
 
 
 def _manage(
@@ -320,10 +352,14 @@ def _route(
         responses[also] = {"model": made or answer}
     if path == "/metrics":
         responses[200] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
-    extra = None
+    # What the middleware asks for is only described here: asking again would cost every request.
+    extra: dict[str, Any] = {"security": [{"key": []}]}
     if body is not None:
         content = {"application/json": {"schema": bodies.whole_schema(getattr(bodies, body))}}
-        extra = {"requestBody": {"required": True, "content": content}}
+        if path == BATCH:
+            content |= ROWS
+            responses[200] = {"content": ROWS}
+        extra["requestBody"] = {"required": True, "content": content}
     return app.api_route(
         path,
         methods=[method],
@@ -331,7 +367,6 @@ def _route(
         status_code=200 if made is None else 201,
         responses=responses,
         response_class=JSONResponse,
-        dependencies=[Depends(HTTPBearer(auto_error=False, description="A key of this service."))],
         openapi_extra=extra,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
     )

@@ -169,9 +169,9 @@ class Handlers:
         scenario, ask = self.ask(client, digest, person, body)
         return released(scenario, engine.release(self._store, [ask], self._randomness)[0])
 
-    def batch(self, client: str, digest: str, content: bytes, lines: bool) -> Batched:
+    def batch(self, client: str, digest: str, content: bytes, kind: str) -> Batched:
         """Many releases by one commit, each row with its answer or its problem; for workers."""
-        rows = read_rows(content, lines)
+        rows = read_rows(content, kind)
         scenario = self._find(client, digest)
         taken: list[tuple[int, str, int, int, Fraction | None]] = []
         faults: dict[int, DphmmError] = {}
@@ -195,7 +195,7 @@ class Handlers:
                 create=False,
             )
             (answered,) = engine.release(self._store, [ask], self._randomness)
-        return show_rows(scenario, rows, answered, [row[0] for row in taken], faults, lines)
+        return show_rows(scenario, rows, answered, [row[0] for row in taken], faults, kind)
 
     def _row(self, scenario: Scenario, row: NewRelease) -> tuple[int, int, Fraction | None]:
         """The slot, the state and the own price of a row."""

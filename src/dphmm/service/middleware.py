@@ -23,6 +23,7 @@ from dphmm.service.metrics import Metrics
 from dphmm.service.routes import CLOSED, Route, Routes, check_path
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.showing import UNREACHABLE
+from dphmm.service.tracing import Tracing
 from dphmm.service.workers import WorkerError
 
 __all__ = ["Middleware"]
@@ -60,8 +61,10 @@ class Middleware:
         routes: Routes,
         find_key: Callable[[Request], Awaitable[Key]],
         stop: Callable[[], None],
+        tracing: Tracing | None = None,
     ) -> None:
         self.app = app
+        self._tracing = tracing
         self._access = access
         self._routes = routes
         self._find_key = find_key
@@ -84,6 +87,8 @@ class Middleware:
         arrived = asyncio.get_running_loop().time()
         scope["state"] = {**scope.get("state", {}), "request": uuid.uuid4().hex[:16]}
         answer, heard = _Held(), _Heard(receive)
+        if self._tracing is not None:
+            self._tracing.begin()
         try:
             if self.closing:
                 raise RefusedError(503, "the service is shutting down; ask again", 5)
@@ -114,6 +119,9 @@ class Middleware:
             await self._until_tick(arrived)
         self._metrics.requests.labels(route, str(answer.status)).inc()
         self._log(scope, route, answer.status)
+        if self._tracing is not None:
+            name = scope["state"]["request"]
+            self._tracing.end(name, scope["method"], route, answer.status)
         await answer.leave(send, scope["state"]["request"])
 
     async def _open(self, scope: Message) -> Route | None:

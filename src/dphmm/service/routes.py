@@ -50,10 +50,12 @@ class Routes:
 
     def find(self, method: str, path: str) -> Route:
         """The route of a request; a refusal where there is none."""
-        fitting = [route for pattern, route in self._routes if pattern.match(path)]
-        for route in fitting:
-            if route.method == method:
-                return route
+        fitting = []
+        for pattern, route in self._routes:
+            if pattern.match(path):
+                if route.method == method:
+                    return route
+                fitting.append(route)
         if not fitting:
             raise RefusedError(404, "not found")
         allowed = ", ".join(sorted({route.method for route in fitting}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,16 @@ from dphmm.errors import ArgumentError, MissingExtraError
 from dphmm.scenario import Scenario
 from dphmm.scenario.building import category_of, unit_of
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT
+from dphmm.tables.basemap import BaseMap, read_base
 from dphmm.tables.geo import LocalPlane, cell_of
 
 __all__ = ["Drawing", "describe", "draw", "radii"]
 
 DRAWN_MOVES = 60
 """With more states than this the moves of a model are too dense to draw as arrows."""
+
+AROUND = 0.3
+"""How far beyond its states a base map is drawn, as a part of their extent."""
 
 FEW_STATES = 30
 """So few states are better seen as points with names than as a handful of cells."""
@@ -40,6 +45,8 @@ class Drawing:
     """Where on Earth the answers are, if they are places."""
     metres: float = 1.0
     """How many metres a unit of the answers has on the plane."""
+    base: BaseMap | None = None
+    """What is drawn under the states."""
 
     def degrees(self, answers: FloatArray) -> list[list[float]] | None:
         """Longitude and latitude of answers on a map, for export; None without a map."""
@@ -78,6 +85,7 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         "categories": [number[name] for name in categories],
         "places": None if places is None else places.round(6).ravel().tolist(),
         "cell": drawing.cell,
+        "base": None if drawing.base is None else drawing.base.plain(),
         "answers_are_places": places is not None
         and query.dimension == 2
         and bool(np.allclose(places, query.values, atol=1e-9)),
@@ -113,8 +121,8 @@ def _category_column(scenario: Scenario) -> str | None:
     return scenario.settings.policy.category or next(iter(scenario.states.texts), None)
 
 
-def draw(scenario: Scenario) -> Drawing:
-    """The drawing that a scenario's table of states suggests."""
+def draw(scenario: Scenario, folder: Path | None = None) -> Drawing:
+    """The drawing that a scenario's table of states suggests, over its base map in a folder."""
     states, query = scenario.states, scenario.query
     if len(states) > MAX_STATES:
         raise ArgumentError(
@@ -134,4 +142,14 @@ def draw(scenario: Scenario) -> Drawing:
         places=places,
         cell=cell_of(places) if places is not None and len(states) >= FEW_STATES else None,
         plane=states.plane if on_earth else None,
+        base=None if folder is None or places is None else _base(scenario, folder, places),
     )
+
+
+def _base(scenario: Scenario, folder: Path, places: FloatArray) -> BaseMap | None:
+    """The scenario's base map, a little beyond its states."""
+    if scenario.settings.base is None:
+        return None
+    low, high = places.min(axis=0), places.max(axis=0)
+    room = AROUND * float((high - low).max())
+    return read_base(folder / scenario.settings.base, scenario.states, low - room, high + room)

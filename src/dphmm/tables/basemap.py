@@ -16,6 +16,7 @@ from dphmm._types import FloatArray
 from dphmm.errors import DataError
 from dphmm.tables.geojson import in_one_piece, read_features
 from dphmm.tables.states import States
+from dphmm.tables.tiles import read_tiles
 
 __all__ = ["AREAS", "LINES", "BaseMap", "kind_of", "read_base"]
 
@@ -78,7 +79,7 @@ class BaseMap:
 
 
 def read_base(path: str | Path, states: States, low: FloatArray, high: FloatArray) -> BaseMap:
-    """The base map of a GeoJSON file, cut to a box and simplified to what can be seen there.
+    """The base map of a GeoJSON or PMTiles file, cut to a box and simplified to what can be seen.
 
     Coordinates are longitudes and latitudes where states have such, else those of the states.
 
@@ -93,6 +94,9 @@ def read_base(path: str | Path, states: States, low: FloatArray, high: FloatArra
         size = Path(path).stat().st_size
     except OSError as fault:
         raise DataError(f"{name}: base map must be readable, got: {fault.strerror}") from None
+    if Path(path).suffix.lower() == ".pmtiles":
+        found = list(_tile_shapes(Path(path), states, low, high))
+        return _fit(found, name, low, high)
     if size > MOST_BYTES:
         raise DataError(
             f"{name}: base map must be at most {MOST_BYTES // 10**6} MB, got {size // 10**6} MB; "
@@ -103,9 +107,21 @@ def read_base(path: str | Path, states: States, low: FloatArray, high: FloatArra
         for one in read_features(path)
         for kind, closed, points in _shapes(one, states, name)
     ]
+    return _fit(found, name, low, high)
+
+
+def _fit(
+    found: Sequence[tuple[str, bool, FloatArray]], name: str, low: FloatArray, high: FloatArray
+) -> BaseMap:
+    """A base map that is no finer than one can see, and coarser if it would be too large."""
     step = float((high - low).max()) / ACROSS
     for coarser in (1, 2, 4):
         base = _cut(found, low, high, coarser * step)
+        if not base.points:
+            raise DataError(
+                f"{name}: base map must have lines or areas where the states are, got none there; "
+                f"longitudes come first"
+            )
         if base.points <= MOST_POINTS:
             return base
     raise DataError(
@@ -138,6 +154,8 @@ def _shapes(
 ) -> Iterable[tuple[str, bool, FloatArray]]:
     """The rings and lines of a feature on the plane; points are none."""
     geometry, facts = feature.get("geometry") or {}, feature.get("properties") or {}
+    if not (isinstance(geometry, Mapping) and isinstance(facts, Mapping)):
+        raise DataError(f"{name}: base map must have geometries and properties, got something else")
     kind: Any = geometry.get("type")
     places: Any = geometry.get("coordinates")
     closed = kind in ("Polygon", "MultiPolygon")
@@ -153,6 +171,25 @@ def _shapes(
             yield kind_of(facts, closed=closed), closed, _on_plane(points, states)
     except (ValueError, TypeError, IndexError, KeyError):
         raise DataError(f"{name}: base map must have lists of places, got something else") from None
+
+
+def _tile_shapes(
+    path: Path, states: States, low: FloatArray, high: FloatArray
+) -> Iterable[tuple[str, bool, FloatArray]]:
+    """Water, parks and lines of the tiles of a box; other areas would show where tiles end."""
+    if states.plane is None:
+        raise DataError(
+            f"{path.name}: base map must be GeoJSON where states have no latitude and longitude"
+        )
+    edges = np.array([[x, y] for x in (low[0], high[0]) for y in (low[1], high[1])])
+    corners = states.in_degrees(states.place_columns, edges)
+    south, west = corners.min(axis=0)
+    north, east = corners.max(axis=0)
+    for shape, parts in read_tiles(path, south, west, north, east):
+        kind = kind_of({**shape.properties, "layer": shape.layer}, closed=shape.closed)
+        if kind != "district":
+            for part in parts:
+                yield kind, shape.closed, _on_plane(part, states)
 
 
 def _on_plane(points: FloatArray, states: States) -> FloatArray:

@@ -1,6 +1,7 @@
 // The map: states on a canvas, which thousands of cells need, and marks on an SVG above it.
 
 import { short } from "./elements.js";
+import { OVER_BASE, drawBase } from "./basemap.js";
 import { symbolOf, token } from "./colours.js";
 import { drawMarks } from "./marks.js";
 
@@ -201,6 +202,7 @@ export class StateMap {
 
   // Everything on the canvas; a recorder may stand for it, so that pictures show the same.
   paint(context) {
+    drawBase(context, this);
     if (this.world.cell) this.drawCells(context);
     this.drawEdges(context);
     if (!this.world.cell) this.drawPoints(context);
@@ -217,7 +219,7 @@ export class StateMap {
       const [x, y] = this.at(state);
       if (x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
       const can = !possible || possible.has(state);
-      context.globalAlpha = can ? 1 : 0.55;
+      context.globalAlpha = (can ? 1 : 0.55) * (this.world.base ? OVER_BASE : 1);
       context.fillStyle = can ? fills[state] : land;
       context.fillRect(
         x - size / 2,
