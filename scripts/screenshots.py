@@ -24,6 +24,28 @@ LAPTOP = {"width": 1440, "height": 900}
 PHONE = {"width": 400, "height": 800}
 
 
+def start(page: Any) -> None:
+    """The page without a scenario."""
+    page.locator("#home").click()
+    page.wait_for_selector("#start-tour")
+
+
+def compare(page: Any) -> None:
+    """Two versions of the city side by side, coloured by who hides whom."""
+    open_city(page)
+    page.get_by_role("tab", name="Compare").click()
+    page.locator("#version-name").fill("Two cells")
+    page.locator("#keep-version").click()
+    page.get_by_role("tab", name="Rules").click()
+    page.locator("#radius-text").fill("1.2")
+    page.locator("#radius-text").press("Tab")
+    page.get_by_role("tab", name="Compare").click()
+    page.locator("#colour").select_option("degree")
+    page.wait_for_selector(
+        '#compare-table [data-row="hindsight"] td:nth-child(3):not(:has-text("…"))'
+    )
+
+
 def exposed(page: Any) -> None:
     """The running example two steps after s1, with s3 exposed and what repairs would cost."""
     page.get_by_role("button", name="Start at s1, step twice").click()
@@ -56,7 +78,7 @@ def walk(page: Any) -> None:
     page.get_by_role("tab", name="Budget").click()
     page.locator("#set-epsilon").fill("0.4")
     page.locator("#set-epsilon").press("Tab")
-    page.get_by_role("tab", name="Walk").click()
+    page.get_by_role("tab", name="Try it").click()
     page.locator("#compare").check()
     page.locator("#run-walk").click()
     page.wait_for_selector("#ledger-plot .line.b", timeout=60_000)
@@ -102,6 +124,8 @@ def take_reports(browser: Any, folder: Path) -> None:
 
 
 PICTURES: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
+    "start.png": (start, {"viewport": LAPTOP}),
+    "compare.png": (compare, {"viewport": LAPTOP}),
     "exposed.png": (exposed, {"viewport": LAPTOP}),
     "city-dark.png": (city, {"viewport": LAPTOP, "color_scheme": "dark"}),
     "walk.png": (walk, {"viewport": LAPTOP}),

@@ -93,6 +93,10 @@ class Studio:
         source = resources.files("axe_playwright_python") / "axe.min.js"
         # The page may load no scripts but its own; the debugger may.
         self.page.evaluate(source.read_text(encoding="utf-8"))
+        # An answer that comes meanwhile replaces what axe is looking at: wait until all are there.
+        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_timeout(900)  # the longest that the page waits before it asks
+        self.page.wait_for_load_state("networkidle")
         found = self.page.evaluate("axe.run({ resultTypes: ['violations', 'incomplete'] })")
         unsure = [rule for rule in found["incomplete"] if rule["id"] != "color-contrast"]
         return [

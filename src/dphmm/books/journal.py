@@ -33,7 +33,7 @@ from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 from dphmm.tables.files import as_path, hold, sync_folder
 
-__all__ = ["Journal"]
+__all__ = ["END", "HEAD", "Journal", "read_record"]
 
 HEAD = b'{"format": "dphmm ledger 2"}\n'
 
@@ -283,7 +283,7 @@ class Journal(MemoryBook):
     def _take(self, facts: dict[str, Any], place: int, size: int) -> None:
         kind = facts.pop("kind")
         if kind == "answer":
-            self._keep(_record(facts))
+            self._keep(read_record(facts))
         elif kind == "standing":
             standing = _standing(facts)
             self._stand([standing])
@@ -329,7 +329,8 @@ def _standing(facts: dict[str, Any]) -> Standing:
     return Standing.from_bytes(data)
 
 
-def _record(facts: dict[str, Any]) -> Record:
+def read_record(facts: dict[str, Any]) -> Record:
+    """The answer of a line of the file."""
     constrained = facts["constrained"]
     return Record(
         line=Line(facts.get("client", ""), facts["person"], facts["query"]),

@@ -18,8 +18,14 @@ __all__ = ["command"]
     type=click.IntRange(0, 65535),
     help="Where to listen on this machine; 0 takes a free port.",
 )
+@click.option(
+    "--watch",
+    metavar="LEDGER",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Also show what is being released: a ledger of this scenario, read as it grows.",
+)
 @click.option("--open/--no-open", "open_page", default=True, help="Open the page in a browser.")
-def command(scenario_file: str | None, port: int, open_page: bool) -> int:
+def command(scenario_file: str | None, port: int, watch: str | None, open_page: bool) -> int:
     r"""Draw a policy, see who is exposed, and watch a simulated release.
 
     The page is served to this machine only and works offline. It opens on your scenario, or
@@ -29,6 +35,7 @@ def command(scenario_file: str | None, port: int, open_page: bool) -> int:
     Example:
       dphmm studio
       dphmm studio town.toml
+      dphmm studio town.toml --watch town.ledger.jsonl
     """
     from dphmm.studio.server import serve
 
@@ -37,5 +44,5 @@ def command(scenario_file: str | None, port: int, open_page: bool) -> int:
         if open_page:
             webbrowser.open(address)
 
-    serve(port=port, ready=ready, path=scenario_file)
+    serve(port=port, ready=ready, path=scenario_file, watch=watch)
     return 0

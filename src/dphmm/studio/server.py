@@ -31,6 +31,7 @@ from dphmm.studio.comparing import compare
 from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.examples import open_example
 from dphmm.studio.guard import Guard, refuse
+from dphmm.studio.live import Live
 from dphmm.studio.opened import Opened
 from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.simulate import expect_errors, walk
@@ -125,6 +126,7 @@ def create_app(
     token: str | None = None,
     own: Opened | None = None,
     start: Start | None = None,
+    live: Live | None = None,
 ) -> Guard:
     """The studio as an ASGI app that answers on one port of loopback only.
 
@@ -135,7 +137,11 @@ def create_app(
     page = (
         Environment(autoescape=True, undefined=StrictUndefined)
         .from_string((static / "index.html").read_text(encoding="utf-8"))
-        .render(token=secret, own="" if own is None else own.scenario.name)
+        .render(
+            token=secret,
+            own="" if own is None else own.scenario.name,
+            live="" if live is None else "yes",
+        )
     )
     shelf = Shelf(own, start)
     # Two long computations at a time: more would only make all of them slow. What a slider asks
@@ -180,6 +186,7 @@ def create_app(
             route("/api/save", shelf.save),
             route("/api/start", shelf.list),
             route("/api/drop", shelf.drop),
+            *([] if live is None else [route("/api/live", lambda content: live.describe())]),
             *(route(f"/api/{name}", about(*parts)) for name, parts in ANSWERS.items()),
             Mount("/static", StaticFiles(directory=str(static))),
         ]
@@ -226,29 +233,37 @@ def serve(
     ready: Callable[[str], None],
     host: str = "127.0.0.1",
     path: str | Path | None = None,
+    watch: str | Path | None = None,
 ) -> None:
     """Serve the studio on loopback until interrupted; port 0 takes a free one.
 
     `path` is a scenario's file, or a folder of some; by default the present one. `ready` is
-    called with the address once the port is taken.
+    called with the address once the port is taken. `watch` is a ledger of the scenario, to be
+    shown as it grows.
     """
     own, start = _opening(path, Path(), recent_file())
+    live = _watched(watch, own)
     with _listen(host, port) as listener:
-        server = _server(listener, own, start)
+        server = _server(listener, own, start, live)
         Thread(target=_warm_up, daemon=True).start()
         ready(_address(listener))
         server.run(sockets=[listener])
 
 
 @contextmanager
-def run_in_background(path: str | Path | None = None, memory: Path | None = None) -> Iterator[str]:
+def run_in_background(
+    path: str | Path | None = None,
+    memory: Path | None = None,
+    watch: str | Path | None = None,
+) -> Iterator[str]:
     """The address of a studio that runs in the background, on a free port, for a while.
 
     `memory` is the file that keeps the names of lately opened scenarios, if any does.
     """
     own, start = _opening(path, None, memory)
+    live = _watched(watch, own)
     with _listen("127.0.0.1", 0) as listener:
-        server = _server(listener, own, start)
+        server = _server(listener, own, start, live)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
@@ -289,8 +304,18 @@ def _opening(
     return own, start
 
 
-def _server(listener: socket.socket, own: Opened | None, start: Start) -> uvicorn.Server:
-    app = create_app(port=listener.getsockname()[1], own=own, start=start)
+def _watched(watch: str | Path | None, own: Opened | None) -> Live | None:
+    if watch is None:
+        return None
+    if own is None:
+        raise ArgumentError("watch must come with the scenario whose ledger it is, got none")
+    return Live(Path(watch), own.scenario, own.drawing)
+
+
+def _server(
+    listener: socket.socket, own: Opened | None, start: Start, live: Live | None
+) -> uvicorn.Server:
+    app = create_app(port=listener.getsockname()[1], own=own, start=start, live=live)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     )

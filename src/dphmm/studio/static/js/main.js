@@ -15,6 +15,7 @@ import { TimePanel } from "./time.js";
 import { WalkPanel } from "./walk.js";
 import { SavePanel } from "./save.js";
 import { Compare } from "./compare.js";
+import { LivePanel } from "./live.js";
 import { StartPage } from "./start.js";
 import { Tour } from "./tour.js";
 import { setUpWords } from "./words.js";
@@ -72,6 +73,7 @@ const context = () => ({
   labels: world && labels(),
   tools,
   walk,
+  live,
   added,
   hovered,
   preview,
@@ -141,6 +143,9 @@ const budget = new BudgetPanel(find("panel-budget"), store, nowWorld);
 const noise = new NoisePanel(find("panel-noise"), store, nowWorld);
 const time = new TimePanel(find("panel-time"), store, nowWorld);
 const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, () => runWalk());
+const live = new LivePanel(find("panel-live"), () => store.view, () => redraw());
+find("tab-live").hidden = !document.querySelector('meta[name="studio-live"]').content;
+if (find("tab-live").hidden && store.view.tab === "live") store.view = Object.freeze({ ...store.view, tab: "policy" });
 const saver = new SavePanel(
   find("panel-save"),
   () => ({ view: store.view, world, map, answer: answers.now, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
@@ -252,7 +257,7 @@ function redraw() {
   const scene = sceneOf({ ...context(), ...(beside ? { most: compare.most(store.view), added: compare.only("only_a") } : {}) });
   map.set(scene);
   if (beside) compare.draw();
-  showLegend(find("legend"), scene, { ...context(), walking: store.view.tab === "walk" && walk.walked });
+  showLegend(find("legend"), scene, context());
 }
 
 function showAll() {
@@ -269,6 +274,7 @@ function showAll() {
   walk.show(view, world);
   walk.showTime(view);
   compare.show(view, world);
+  live.show(view);
   saver.show(view, world);
   colourChoice(find("colour"), view, walk.walked);
   choices(find("tools"), "tool", TOOLS, view.tool, (tool) => store.change({ tool }));

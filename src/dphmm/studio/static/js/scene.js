@@ -15,8 +15,11 @@ export function sideOf(view, answer) {
   return view.stage === "before" ? answer.effects.before : (answer.released ?? answer.effects.before);
 }
 
-export function sceneOf({ view, world, answer, labels, tools, walk, added, hovered, preview, most }) {
-  const walking = view.tab === "walk" && walk.walked;
+// Whether answers are looked at, of a simulated walk or of a ledger, instead of the policy.
+export const isFilm = (view, walk, live) => Boolean((view.tab === "walk" && walk.walked) || (view.tab === "live" && live?.now));
+
+export function sceneOf({ view, world, answer, labels, tools, walk, live, added, hovered, preview, most }) {
+  const walking = isFilm(view, walk, live);
   const posterior = walk.walked ? walk.posterior(view) : null;
   const { effects } = answer;
   const side = sideOf(view, answer);
@@ -40,7 +43,7 @@ export function sceneOf({ view, world, answer, labels, tools, walk, added, hover
     added: walking ? [] : (added ?? repaired),
     chosen: tools.chosen,
     focus: tools.focus,
-    tracks: walking ? walk.tracks(view) : [],
+    tracks: walking ? (view.tab === "live" ? live : walk).tracks(view) : [],
   };
 }
 
@@ -49,15 +52,18 @@ export function colourChoice(select, view, walked) {
   select.value = view.colour;
 }
 
-export function showLegend(holder, scene, { world, labels, answer, walking }) {
+export function showLegend(holder, scene, { view, world, labels, answer, walk, live }) {
+  const walking = isFilm(view, walk, live);
+  const watching = walking && view.tab === "live";
   const key = (className, text) => h("div", { className: "legend-row" }, h("span", { className: `key ${className}` }), text);
   const { edges } = answer.effects;
   const marks = [
     scene.exposed.length ? key("key-exposed", `exposed (${short(scene.exposed.length)})`) : null,
     scene.added.length ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
     !walking && edges.n_drawn < edges.count ? key("key-edge", `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)} links drawn`) : null,
-    ...(walking ? [key("key-truth", "true walk (simulated)")] : []),
-    ...(walking && world.answers_are_places ? [key("key-answer", "answer"), key("key-estimate", "estimate"), key("key-lagged", "six steps later"), key("key-smoothed", "in hindsight")] : []),
+    ...(watching ? [key("key-answer", "answer, as it left")] : []),
+    ...(walking && !watching ? [key("key-truth", "true walk (simulated)")] : []),
+    ...(walking && !watching && world.answers_are_places ? [key("key-answer", "answer"), key("key-estimate", "estimate"), key("key-lagged", "six steps later"), key("key-smoothed", "in hindsight")] : []),
   ];
   const { legend } = scene;
   if (legend.kind === "category") {

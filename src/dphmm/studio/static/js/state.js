@@ -1,7 +1,7 @@
 // What the page shows, in one object that never changes: a view, and the draft in it. A change
 // makes another; undo and redo walk along a list of drafts.
 
-export const TABS = ["policy", "budget", "noise", "time", "walk", "compare", "save", "result"];
+export const TABS = ["policy", "budget", "noise", "time", "walk", "compare", "save", "live", "result"];
 
 export function firstView() {
   return {

@@ -1,0 +1,105 @@
+// What is being released now: who spends how much, who nears a limit, answers as they come.
+
+import { h, fill, short, count } from "./elements.js";
+import { ask } from "./server.js";
+
+const d3 = globalThis.d3;
+const OFTEN = 2000;
+const NEAR = 0.8;
+const shortTime = (time) => String(time).replace(/^\d{4}-(\d\d-\d\d)T(\d\d:\d\d).*$/, "$1 $2");
+
+export class LivePanel {
+  // redraw(): the map again; view(): what is looked at
+  constructor(holder, view, redraw) {
+    Object.assign(this, { holder, view, redraw, now: null, timer: 0 });
+    this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    this.svg.setAttribute("id", "live-plot");
+    this.svg.setAttribute("role", "img");
+    this.tell = h("p", { className: "tell", id: "live-tell" });
+    this.people = h("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "People" });
+    document.addEventListener("visibilitychange", () => this.show(this.view()));
+    fill(
+      holder,
+      h("h2", {}, "What is being released"),
+      this.tell,
+      h("h3", {}, "Spent on everybody"),
+      this.svg,
+      h("h3", {}, "Who is nearest to a limit"),
+      this.people,
+      h("p", { className: "note" }, "Read from the ledger every two seconds: answers as they left, and their prices. Nothing is written, and nobody's true place is in it."),
+    );
+  }
+
+  show(view) {
+    if (view.tab === "live" && !this.timer) this.look();
+  }
+
+  async look() {
+    this.timer = 0;
+    if (this.view().tab !== "live" || document.hidden) return;
+    this.timer = setTimeout(() => this.look(), OFTEN);
+    try {
+      this.now = await ask("/api/live", {});
+      this.draw();
+      this.redraw();
+    } catch (error) {
+      this.tell.textContent = error.message;
+    }
+  }
+
+  draw() {
+    const { answers, n_people: people, near, limit, file, now, other_laws: others } = this.now;
+    const nearly = near ? `${count(near, "person", "people")} spent 80% or more of ${limit}.` : `Nobody is near the limit of ${limit}.`;
+    fill(
+      this.tell,
+      answers ? `${count(answers, "answer")} about ${count(people, "person", "people")} in ${file}, the last at ${now}. ` : `Nothing was said yet in ${file}. `,
+      limit ? h("strong", {}, nearly) : "The scenario has no limit.",
+      others ? ` ${count(others, "answer")} followed another law than this file's and are not on the map.` : "",
+    );
+    this.drawSpending(this.now.spending);
+    const row = (one) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, one.person),
+        h("td", {}, short(one.answers)),
+        h("td", {}, short(one.spent)),
+        h("td", { className: one.share >= NEAR ? "alarm-text" : "" }, limit ? `${Math.round(100 * one.share)}%` : "–"),
+      );
+    const head = ["person", "answers", "spent", "of limit"].map((text) => h("th", { scope: "col" }, text));
+    fill(this.people, h("table", { id: "live-people" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, this.now.people.map(row))));
+  }
+
+  drawSpending(bars) {
+    const [width, height] = [300, 96];
+    const root = d3.select(this.svg).attr("viewBox", `0 0 ${width} ${height}`);
+    root.selectAll("*").remove();
+    const most = d3.max(bars, ({ spent }) => spent) ?? 0;
+    this.svg.setAttribute("aria-label", `Spending over time: at most ${short(most)} in one of ${bars.length} stretches.`);
+    if (!bars.length) return;
+    const x = d3.scaleBand(d3.range(bars.length), [40, width - 4]).padding(0.12);
+    const y = d3.scaleLinear([0, most || 1], [height - 20, 8]);
+    const text = (at, down, anchor, words) => root.append("text").attr("class", "axis-text").attr("x", at).attr("y", down).attr("text-anchor", anchor).text(words);
+    for (const tick of y.ticks(3)) {
+      root.append("path").attr("class", "grid-line").attr("d", `M40,${y(tick)}H${width - 4}`);
+      text(36, y(tick) + 4, "end", short(tick));
+    }
+    root
+      .selectAll("rect")
+      .data(bars)
+      .join("rect")
+      .attr("class", "spent-bar")
+      .attr("x", (_, i) => x(i))
+      .attr("width", x.bandwidth())
+      .attr("y", ({ spent }) => y(spent))
+      .attr("height", ({ spent }) => y(0) - y(spent));
+    text(40, height - 5, "start", shortTime(bars[0].time));
+    if (bars.length > 1) text(width - 4, height - 5, "end", shortTime(bars.at(-1).time));
+  }
+
+  // The answers on the map, the latest ringed.
+  tracks() {
+    const points = (this.now?.drawn ?? []).map(({ place }) => place);
+    return [{ kind: "answers", points, dots: true }, ...(points.length ? [{ kind: "answer", points: [points.at(-1)], lone: true }] : [])];
+  }
+}
