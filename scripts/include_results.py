@@ -1,6 +1,6 @@
 """Write the numbers of docs/results into the pages, or check that they stand there.
 
-python scripts/include_results.py            write them
+python scripts/include_results.py            write them, and the figures
 python scripts/include_results.py --check    say which pages differ, and exit with 1
 
 Pages are README.md and docs/*.md. Numbers that look measured and have no file yet are counted by
@@ -17,9 +17,12 @@ from pathlib import Path
 from dphmm.errors import DphmmError
 from dphmm.evaluate.results import Result, read_results
 from dphmm.report.inclusion import include, included, unsourced
+from dphmm.report.trade_off import draw_trade_off
 
 ROOT = Path(__file__).resolve().parent.parent
 WITHOUT = "docs/results/without-file.toml"
+FIGURE = "docs/figures/comparison.svg"
+BUDGETS = {"288": "1 a step (288 a day)", "24": "24 a day", "4": "4 a day"}
 
 
 def pages(root: Path) -> list[Path]:
@@ -44,7 +47,24 @@ def differences(root: Path, *, write: bool = False) -> list[str]:
             lines = zip(text.splitlines(), wanted.splitlines(), strict=False)
             place = next((n for n, (a, b) in enumerate(lines, start=1) if a != b), 1)
             found.append(f"{name}:{place}: numbers must be those of docs/results; run make pages")
-    return found + too_many(root)
+    return found + figure(root, results, write=write) + too_many(root)
+
+
+def figure(root: Path, results: dict[str, Result], *, write: bool = False) -> list[str]:
+    """A sentence if the figure of the comparison differs from its file of results."""
+    path = root / FIGURE
+    names = [f"compare.city-{total}" for total in BUDGETS]
+    shown = [results[name] for name in names if name in results]
+    if not shown:
+        return []
+    wanted = draw_trade_off(shown, BUDGETS)
+    if path.exists() and path.read_text(encoding="utf-8") == wanted:
+        return []
+    if not write:
+        return [f"{FIGURE}: figure must be that of docs/results; run make pages"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(wanted, encoding="utf-8")
+    return []
 
 
 def too_many(root: Path) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 SENTENCE = "Private release of what a Markov chain is doing, under a policy drawn as a graph"
@@ -71,7 +72,7 @@ SUBJECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         (
             *("attack", "guarantee_against", "largest_gains", "private_identification_rate"),
             *("private_score", "suspect_probabilities", "Blowfish", "Secret", "counting_query"),
-            "audit_sampler",
+            *("audit_sampler", "compare"),
         ),
     ),
     "design": (
@@ -135,7 +136,9 @@ def python_page(title: str, sentence: str, names: tuple[str, ...]) -> str:
     lines = [f"# {title}", "", sentence, ""]
     for name in names:
         kind = getattr(dphmm, name)
-        what = "class" if isinstance(kind, type) else "module" if name == "datasets" else "function"
+        what = "class" if isinstance(kind, type) else "function"
+        if isinstance(kind, ModuleType):
+            what = "module"
         directive = f"auto{'exception' if _is_exception(kind) else what}"
         options = [":members:"] if what != "function" else []
         lines += [f"## {name}", "", "```{eval-rst}", f".. {directive}:: dphmm.{name}"]

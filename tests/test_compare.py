@@ -426,6 +426,10 @@ def test_a_new_mechanism_is_one_class() -> None:
             "paths must be rows of places",
         ),
         (
+            lambda: compare(made("planar"), FIRST[None] + 9, np.random.default_rng(0)),
+            "paths must be among the 16 places",
+        ),
+        (
             lambda: compare(made("planar"), FIRST[None], np.random.default_rng(0), own=[]),
             "own must have a chain for each of 1 paths, got 0",
         ),

@@ -102,6 +102,7 @@ from dphmm.tables.states import States
 if TYPE_CHECKING:
     from dphmm.audit import audit_sampler
     from dphmm.client import AsyncClient, Client
+    from dphmm.evaluate import compare
     from dphmm.tables import datasets
 
 __version__ = "0.2.0"
@@ -175,6 +176,7 @@ __all__ = [
     "attack",
     "audit_sampler",
     "best_gamma",
+    "compare",
     "compose",
     "constrained_epsilon",
     "counting_query",
@@ -216,6 +218,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Names that few programs need, imported when somebody asks for one."""
+        if name == "compare":
+            return import_module("dphmm.evaluate.compare")
         if name == "datasets":
             return import_module("dphmm.tables.datasets")
         if name == "audit_sampler":

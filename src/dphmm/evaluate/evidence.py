@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dphmm._types import FloatArray
+from dphmm.evaluate.compare.studies import city_comparisons, data_comparisons
 from dphmm.evaluate.fingerprint import file_digest
 from dphmm.evaluate.parts import Part, Study
 from dphmm.evaluate.reading import reading_study
@@ -36,7 +37,7 @@ def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
     if final:
         every = _of_people(quick)
         return [replace(study, name=f"final.{study.name}") for study in every]
-    return [_worked_examples(), *_of_people(quick)]
+    return [_worked_examples(), *_of_people(quick), *city_comparisons(quick)]
 
 
 def _of_people(quick: bool) -> list[Study]:
@@ -46,6 +47,7 @@ def _of_people(quick: bool) -> list[Study]:
         *(claims_study(name, quick=quick) for name in CLAIMED),
         theorems_study(quick=quick),
         reading_study(quick=quick),
+        *data_comparisons(quick),
     ]
 
 

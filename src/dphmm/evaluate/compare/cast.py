@@ -1,7 +1,7 @@
 """Who is learned from, who a mechanism is set up on, and who it is judged by. Private.
 
-The chain is of some people, settings are chosen on others, and the table is about a third group.
-Ids that are one person stay together.
+The chain is of some people, settings are chosen on others, and the table is about a third group:
+the protocol's folds, in which nobody's twin is elsewhere.
 """
 
 from __future__ import annotations
@@ -25,10 +25,18 @@ from dphmm.evaluate.readers import at_hours, hourly
 from dphmm.evaluate.study import deal
 from dphmm.evaluate.workloads import Workload, counted
 from dphmm.geometry.query import Query
-from dphmm.tables.datasets import Trip, cut_trips, same_person, synthetic_city
+from dphmm.tables.datasets import Trip, cut_trips, synthetic_city
 from dphmm.tables.datasets.city import City
 
-__all__ = ["CITY_STEPS", "Cast", "cast_of", "made_up_cast", "made_up_city"]
+__all__ = [
+    "CITY_STEPS",
+    "JUDGED_PEOPLE",
+    "Cast",
+    "bands_of",
+    "cast_of",
+    "made_up_cast",
+    "made_up_city",
+]
 
 JUDGED, TUNED = (0, 1), (2,)
 """The folds that a table is about, and the one that settings are chosen on."""
@@ -37,6 +45,7 @@ WEIGHT = 10.0
 OWN_TRUST = 2.0
 """Moves of other people that are added to each place's in a chain of somebody's own past."""
 
+JUDGED_PEOPLE = 30
 TEACHERS, SEED, STEP_MINUTES = 300, 1616, 5
 CITY_STEPS = 24 * 60 // STEP_MINUTES
 """Steps of a day in the made-up city."""
@@ -56,7 +65,7 @@ class Cast:
     owners: IntArray = field(repr=False)
     """Whose each judged path is."""
     own: tuple[tuple[Chain, Belief], ...] = field(repr=False)
-    """For each judged path a chain that knows the rest of its owner's life."""
+    """For each judged path a chain that knows the rest of its owner's life, where asked for."""
 
     def mean(self, rows: FloatArray) -> FloatArray:
         """For each person the mean over their paths: (people,)."""
@@ -72,40 +81,37 @@ def cast_of(workload: Workload, steps: int = 100, most: int = 40) -> Cast:
         steps: How long a run is.
         most: How many runs at most.
     """
-    fold, person = deal(workload.trips), same_person(workload.trips)
-    held = {*JUDGED, *TUNED}
+    fold = deal(workload.trips)
+    if workload.tested is None:
+        held, people = {*JUDGED, *TUNED}, [t for t in workload.trips if fold[t.person] in JUDGED]
+    else:
+        held, people = {*TUNED}, list(workload.tested)
     others = [trip.states for trip in workload.trips if fold[trip.person] not in held]
     chain, start = _learned(workload, others)
-    world = World(workload.query, workload.radius, chain, start)
-    runs = {
-        part: _few_each(
-            cut_trips([t for t in workload.trips if fold[t.person] in part], steps), person
-        )
-        for part in (JUDGED, TUNED)
-    }
-    judged, tuned = runs[JUDGED][:most], runs[TUNED][: max(2, most // 4)]
+    judged = _few_each(cut_trips(people, steps), 2)[:most]
+    tuned = _few_each(cut_trips([t for t in workload.trips if fold[t.person] in TUNED], steps), 1)[
+        : max(2, most // 6)
+    ]
     if not judged or not tuned:
         raise DataError(f"trips must hold runs of {steps} states in every fold, got none in one")
-    names = sorted({person[run.person] for run in judged})
-    own = [_own_past(workload, run, person, chain, start) for run in judged]
+    names = sorted({run.person for run in judged})
     return Cast(
-        world=world,
+        world=World(workload.query, workload.radius, chain, start),
         tuned=np.array([run.states for run in tuned]),
         judged=np.array([run.states for run in judged]),
-        owners=np.array([names.index(person[run.person]) for run in judged]),
-        own=tuple(own),
+        owners=np.array([names.index(run.person) for run in judged]),
+        own=tuple(_own_past(workload, run, people, chain, start) for run in judged),
     )
 
 
-def _few_each(runs: Sequence[Trip], person: dict[str, str], few: int = 2) -> list[Trip]:
+def _few_each(runs: Sequence[Trip], few: int) -> list[Trip]:
     """At most so many runs of a person, everybody's first before anybody's second."""
     rank: dict[str, int] = {}
     ranked = []
     for place, run in enumerate(runs):
-        who = person[run.person]
-        rank[who] = rank.get(who, 0) + 1
-        if rank[who] <= few:
-            ranked.append((rank[who], place, run))
+        rank[run.person] = rank.get(run.person, 0) + 1
+        if rank[run.person] <= few:
+            ranked.append((rank[run.person], place, run))
     return [run for _, _, run in sorted(ranked, key=lambda row: row[:2])]
 
 
@@ -122,15 +128,14 @@ def _learned(workload: Workload, sequences: list[IntArray]) -> tuple[Chain, Beli
 
 
 def _own_past(
-    workload: Workload, run: Trip, person: dict[str, str], chain: Chain, start: Belief
+    workload: Workload, run: Trip, people: Sequence[Trip], chain: Chain, start: Belief
 ) -> tuple[Chain, Belief]:
     """A chain that also counted the person's own moves outside the time of the run."""
     first, last = run.times[0], run.times[-1]
     mine = [
         trip.states[keep]
-        for trip in workload.trips
-        if person[trip.person] == person[run.person]
-        and (keep := (trip.times < first) | (trip.times > last)).any()
+        for trip in people
+        if trip.person == run.person and (keep := (trip.times < first) | (trip.times > last)).any()
     ]
     if not mine:
         return chain, start
@@ -168,7 +173,7 @@ def made_up_cast(
         city: As `made_up_city` makes it, of 14 days.
         judged: How many are judged.
         tuned: On how many settings are chosen.
-        days: How many days are released.
+        days: How many days are released; only for one day are own pasts made.
         radius: Places up to here apart, in kilometres, must look alike.
     """
     week = 7 * CITY_STEPS
@@ -184,7 +189,7 @@ def made_up_cast(
     chain = at_hours(models, bands[released], start).chain
     own = [
         _own_week(row[:week], bands[:week], models, bands[released], size)
-        for row in city.states[:judged]
+        for row in (city.states[:judged] if days == 1 else ())
     ]
     return Cast(
         world=World(query, radius, chain, start),

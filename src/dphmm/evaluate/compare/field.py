@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -16,9 +15,9 @@ from dphmm.evaluate.compare.shaped import KNorm, L1Laplace, Staircase
 from dphmm.evaluate.compare.window_event import BudgetAbsorption, BudgetDivision
 from dphmm.evaluate.compare.world import World
 
-__all__ = ["CONTENDERS", "contender_of", "grid_of"]
+__all__ = ["CONTENDERS", "OURS", "TITLES", "contender_of", "grid_of"]
 
-CONTENDERS: dict[str, Callable[..., Contender]] = {
+CONTENDERS: dict[str, type[Contender]] = {
     "planar": PlanarLaplace,
     "remapped": RemappedPlanarLaplace,
     "l1": L1Laplace,
@@ -34,7 +33,17 @@ CONTENDERS: dict[str, Callable[..., Contender]] = {
 }
 """Twelve rows of a table: the last two are a mechanism with a schedule."""
 
-LOUDNESS, SHARES, PATIENCES = (2.0, 6.0, 20.0, 60.0), (0.1, 0.3), (1.0, 2.0)
+OURS = "scheduled"
+"""What the others are held against."""
+TITLES = {name: kind.name for name, kind in CONTENDERS.items()}
+TITLES |= {
+    "knorm": "K-norm (the paper)",
+    "staircase": "staircase (ours)",
+    "planar_scheduled": "planar Laplace with a schedule",
+    "scheduled": "staircase with a schedule (ours)",
+}
+
+LOUDNESS, PATIENCES = (2.0, 6.0, 20.0, 60.0), (1.0, 2.0)
 
 
 def grid_of(name: str, budget: Budget) -> list[dict[str, Any]]:
@@ -47,8 +56,8 @@ def grid_of(name: str, budget: Budget) -> list[dict[str, Any]]:
     """
     if name == "predictive":
         return [
-            {"loudness": loudness, "share": share, "patience": patience}
-            for loudness, share, patience in product(LOUDNESS, SHARES, PATIENCES)
+            {"loudness": loudness, "patience": patience}
+            for loudness, patience in product(LOUDNESS, PATIENCES)
         ]
     if name in ("division", "absorption"):
         return [{"window": window} for window in _apart(budget.parts[1:])]
@@ -76,4 +85,6 @@ def contender_of(name: str, world: World, budget: Budget, **knobs: Any) -> Conte
         knobs: The mechanism's own settings.
     """
     expect_one_of(name, tuple(CONTENDERS), "name")
-    return CONTENDERS[name](world, budget, **knobs)
+    made: Any = CONTENDERS[name]
+    contender: Contender = made(world, budget, **knobs)
+    return contender

@@ -12,11 +12,11 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.chain import Chain
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Contender, Told
-from dphmm.evaluate.compare.reading import LATE, likelihoods, read
+from dphmm.evaluate.compare.reading import LATE, filter_rows, likelihoods, read
 from dphmm.evaluate.compare.world import World
 from dphmm.evaluate.metrics import distances
 
-__all__ = ["LAG", "Outcome", "Seen", "compare", "see"]
+__all__ = ["LAG", "Outcome", "Seen", "compare", "error_so_far", "see"]
 
 LAG = 10
 """How many steps later the late estimate comes."""
@@ -96,6 +96,8 @@ def compare(
     paths = np.asarray(paths)
     if paths.ndim != 2 or not paths.size:
         raise ArgumentError(f"paths must be rows of places, got shape {paths.shape}")
+    if paths.dtype.kind not in "iu" or paths.min() < 0 or paths.max() >= contender.world.size:
+        raise ArgumentError(f"paths must be among the {contender.world.size} places")
     if own is not None and len(own) != len(paths):
         raise ArgumentError(f"own must have a chain for each of {len(paths)} paths, got {len(own)}")
     world = contender.world
@@ -123,6 +125,14 @@ def compare(
         own_within=mine_within,
         spent=spending(contender, told),
     )
+
+
+def error_so_far(contender: Contender, paths: IntArray, rng: np.random.Generator) -> float:
+    """The mean error of the best guess so far, at every `LATE`-th step: for choosing settings."""
+    world = contender.world
+    rows = likelihoods(contender.release(paths, rng))
+    beliefs = filter_rows(rows, world.chain, world.start, len(paths))
+    return float(see(world, beliefs[::LATE], paths[:, ::LATE]).error.mean())
 
 
 def spending(contender: Contender, told: Told) -> dict[str, float]:

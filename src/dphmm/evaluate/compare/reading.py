@@ -18,7 +18,7 @@ from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Told
 
-__all__ = ["LATE", "Beliefs", "likelihoods", "log_scores", "read"]
+__all__ = ["LATE", "Beliefs", "filter_rows", "likelihoods", "log_scores", "read"]
 
 
 LATE = 4
@@ -79,6 +79,13 @@ def read(
                 later = _back(chain.at(after + 1), rows[after], later)
             lagged[place] = _joined(filtered[step], later)
     return Beliefs(filtered, lagged, hindsight)
+
+
+def filter_rows(
+    rows: list[FloatArray | None], chain: Chain, start: Belief, people: int
+) -> FloatArray:
+    """The beliefs from what was told so far alone: (steps, k, n)."""
+    return _forward(rows, chain, start, people)[0]
 
 
 def log_scores(

@@ -39,6 +39,11 @@ class World:
                 f"got {self.chain.n_states}"
             )
 
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return self.query.n_states
+
     @cached_property
     def policy(self) -> PolicyGraph:
         """Who must look like whom: places up to `radius` apart."""
