@@ -3,12 +3,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-LIGHT_EXTRAS := cli geo h3 plot graphs service postgres
+LIGHT_EXTRAS := cli geo h3 plot graphs service client otel postgres
+SERVED := cli service postgres otel
 WORKERS ?= 2
 DATA ?= ../shared/data
 
 .DELETE_ON_ERROR:
-.PHONY: help install install-spark demo test test-full check format bench evidence pages docs lock system-packages clean
+.PHONY: help install install-spark demo test test-full check format bench evidence pages docs release lock system-packages clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -31,6 +32,10 @@ help: ## list the targets
 	@$(PIP) install -qq --require-hashes -r requirements-bench.lock
 	@touch $@
 
+.venv/.installed-release: requirements-release.lock .venv/.installed
+	@$(PIP) install -qq --require-hashes -r requirements-release.lock
+	@touch $@
+
 install: .venv/.installed ## build .venv: the library, the light extras, the tools
 
 install-spark: .venv/.installed-spark ## add Apache Spark to .venv (800 MB; needs a Java runtime)
@@ -47,6 +52,7 @@ test-full: .venv/.installed ## run the tests, the slow ones and many more exampl
 check: .venv/.installed ## check format, lint, types, that no file names a package registry, and that pages show results
 	@$(BIN)/ruff format --check --quiet . || { echo "Run make format."; exit 1; }
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/oxlint --quiet src tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m pytest -q tests/test_project.py -k "registry or lock"
 	@$(BIN)/python scripts/include_results.py --check
@@ -69,16 +75,23 @@ pages: .venv/.installed ## write the numbers of docs/results into the pages
 docs: .venv/.installed ## build the documentation into site/
 	@$(BIN)/sphinx-build -q -W --keep-going docs site
 
+# TESTS="tests/test_stream.py" tries the wheel with some tests only.
+TESTS ?= tests
+release: .venv/.installed-release ## make dist/ for VERSION=1.2.3, try it in a new environment, publish nothing
+	@$(BIN)/python scripts/release.py "$(VERSION)" "$(TESTS)"
+
 # Hashes and no address: whoever installs chooses the package index.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-header \
   --no-emit-index-url --no-emit-find-links --quiet
 
 lock: .venv/.installed ## renew the locks (UPGRADE=--upgrade takes the newest versions)
 	@$(COMPILE) $(UPGRADE) $(LIGHT_EXTRAS:%=--extra %) --group dev -o requirements.lock
+	@$(COMPILE) $(UPGRADE) $(SERVED:%=--extra %) -c requirements.lock -o requirements-service.lock
 	@$(COMPILE) $(UPGRADE) --extra spark -c requirements.lock -o requirements-spark.lock
 	@$(COMPILE) $(UPGRADE) --group bench -c requirements.lock -o requirements-bench.lock
+	@$(COMPILE) $(UPGRADE) --group release -c requirements.lock -o requirements-release.lock
 
-system-packages: ## install Chromium, PostgreSQL and Java with apt-get, or say what is missing
+system-packages: ## install Chromium, PostgreSQL, Java and nginx with apt-get, or say what is missing
 	@.ci/system-packages
 
 clean: ## remove what the other targets made

@@ -1,4 +1,7 @@
-"""The five commands of the README on half a million fixes, in processor time and memory."""
+"""The five commands of the README on half a million fixes, in processor time and memory.
+
+Nothing is compiled before the first: what a newcomer waits for is counted.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import Figure
+from dphmm.kernels import VARIABLE
 from tests.cabs import write_cabs
 from tests.test_five_commands import commands
 
@@ -21,8 +25,11 @@ def run() -> list[Figure]:
         folder = Path(name)
         write_cabs(folder / "cabs/train", 80, 500_000, seed=1)
         write_cabs(folder / "cabs/people", 20, 26_000, seed=2)
+        newcomer = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "compiled")}
+        newcomer.pop(VARIABLE, None)
         for words in commands():
-            child = subprocess.Popen([sys.executable, "-m", "dphmm", "--quiet", *words], cwd=folder)
+            program = [sys.executable, "-m", "dphmm", "--quiet", *words]
+            child = subprocess.Popen(program, cwd=folder, env=newcomer)
             _, status, used = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
             if child.returncode:

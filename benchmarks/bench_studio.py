@@ -77,7 +77,7 @@ def fragment(page: Any, view: dict[str, Any]) -> str:
 
 def opened(page: Any, address: str, view: dict[str, Any]) -> dict[str, float]:
     page.goto("about:blank")
-    page.goto(address)
+    page.goto(f"{address}#paper")
     page.wait_for_selector("html[data-drawn]", state="attached")
     link = fragment(page, view)
     page.goto("about:blank")

@@ -79,6 +79,11 @@ SUBJECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "The radius, epsilon, schedule or budget that meets a wish.",
         ("Design", "BudgetDesign", "find_radius", "find_epsilon", "find_schedule", "find_budget"),
     ),
+    "client": (
+        "Client",
+        "Releases from a service, over HTTP.",
+        ("Client", "AsyncClient"),
+    ),
     "data": (
         "Data",
         "Data sets, real and made up.",
@@ -89,8 +94,8 @@ SUBJECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "What can be caught; every one is a `DphmmError`.",
         (
             *("DphmmError", "ArgumentError", "BudgetError", "DataError", "ExposureError"),
-            *("GeometryError", "MissingExtraError", "ScenarioError", "StoreError"),
-            *("TooLargeError", "CollapsedAnswersWarning", "UnknownLawWarning"),
+            *("GeometryError", "MissingExtraError", "ScenarioError", "ServiceError"),
+            *("StoreError", "TooLargeError", "CollapsedAnswersWarning", "UnknownLawWarning"),
         ),
     ),
 }

@@ -1,4 +1,4 @@
-"""Take the pictures of the studio that README and docs show, from the real page.
+"""Take the pictures of studio and report that README and docs show, from the real pages.
 
 python scripts/screenshots.py            into docs/screenshots/
 python scripts/screenshots.py FOLDER     somewhere else
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from dphmm.demo import run_demo
 from dphmm.studio.server import run_in_background
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "screenshots"
@@ -65,6 +67,40 @@ def phone(page: Any) -> None:
     open_city(page)
 
 
+def report_day(page: Any) -> None:
+    """A person's whole day in the report."""
+    page.evaluate("() => document.getElementById('days').scrollIntoView()")
+
+
+def report_moment(page: Any) -> None:
+    """One moment of it: what is believed, and the estimates."""
+    page.locator("#time").fill("130")
+    report_day(page)
+
+
+REPORTS: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
+    "report.png": (report_day, {"viewport": {"width": 1280, "height": 1000}}),
+    "report-dark.png": (
+        report_moment,
+        {"viewport": {"width": 1280, "height": 1000}, "color_scheme": "dark"},
+    ),
+}
+
+
+def take_reports(browser: Any, folder: Path) -> None:
+    """Pictures of the demo's report; its noise is real, so no two are the same."""
+    with tempfile.TemporaryDirectory() as made:
+        run_demo(made, people=12, say=lambda _: None)
+        for name, (prepare, options) in REPORTS.items():
+            context = browser.new_context(**options)
+            page = context.new_page()
+            page.goto((Path(made) / "report.html").as_uri())
+            prepare(page)
+            page.wait_for_timeout(500)
+            page.screenshot(path=folder / name)
+            context.close()
+
+
 PICTURES: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
     "exposed.png": (exposed, {"viewport": LAPTOP}),
     "city-dark.png": (city, {"viewport": LAPTOP, "color_scheme": "dark"}),
@@ -86,7 +122,7 @@ def main(folder: Path) -> int:
             context = browser.new_context(**options)
             page = context.new_page()
             page.set_default_timeout(60_000)
-            page.goto(address)
+            page.goto(f"{address}#paper")
             page.wait_for_selector("html[data-drawn]", state="attached")
             prepare(page)
             page.wait_for_load_state("networkidle")
@@ -94,6 +130,7 @@ def main(folder: Path) -> int:
             page.wait_for_load_state("networkidle")
             page.screenshot(path=folder / name)
             context.close()
+        take_reports(browser, folder)
         browser.close()
     return 0
 

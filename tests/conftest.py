@@ -6,7 +6,9 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -69,13 +71,17 @@ def missing(marker: str) -> str | None:
             return "playwright is not installed; run: make install"
         if find_chromium() is None:
             return "there is no Chromium; run: make system-packages"
+    if marker == "checkout" and not (ROOT / "src" / "dphmm").is_dir():
+        return "the sources of the checkout are not here"
     if marker == "data" and find_shared_data() is None:
         return "the shared datasets are not beside the checkout; set DPHMM_DATA to their folder"
     return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    reasons = {marker: missing(marker) for marker in ("spark", "postgres", "browser", "data")}
+    reasons = {
+        marker: missing(marker) for marker in ("spark", "postgres", "browser", "checkout", "data")
+    }
     if not config.getoption("--full"):
         reasons["slow"] = "slow; runs in make test-full"
     for item in items:
@@ -107,6 +113,56 @@ def shared_data() -> Path:
 def chromium() -> Path:
     """The Chromium program; skips where there is none."""
     return present(find_chromium(), "browser")
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Any]:
+    """A Chromium that asks nobody for anything."""
+    from playwright.sync_api import sync_playwright
+
+    quiet = ("background-networking", "component-update", "gpu", "quic", "sync")
+    arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(chromium), args=arguments)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where a studio with its examples is."""
+    from dphmm.studio.server import run_in_background
+
+    with run_in_background() as found:
+        yield found
+
+
+@pytest.fixture
+def studio(browser: Any, address: str) -> Iterator[Any]:
+    """The studio's page, which in the end has complained of nothing and asked nobody else."""
+    from tests.studio_page import Studio
+
+    opened = Studio(browser, address).open()
+    yield opened
+    opened.settle()
+    opened.context.close()
+    assert opened.problems == []
+    inside = (opened.address, "data:", "blob:")
+    assert [url for url in opened.requests if not url.startswith(inside)] == []
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    """A file of one's own, with two rules and a comment."""
+    from tests.scenarios import paper_scenario
+
+    path = tmp_path / "town.toml"
+    paper_scenario(start="uniform").save(path)
+    text = path.read_text().replace(
+        'category = "category"', 'category = "category"\ndistance = "1"'
+    )
+    path.write_text(f"# agreed in May\n{text}")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from dphmm import Client
 from dphmm.books import OPERATE, SCOPES, Store, create_key
 from dphmm.service import ServiceSettings
 from dphmm.service.app import create_app
 from tests.crash import paper_scenario
-from tests.crash.http import Http
+from tests.crash.http import Direct, Http
 
 FAST = ServiceSettings(tick=0, rate=0, wrong_keys=0, key_memory=0)
 
@@ -27,7 +28,7 @@ def scope_of(method, path):
 class World:
     """A service with two clients, a scenario and a person."""
 
-    def __init__(self, path, chosen=FAST, randomness=None):
+    def __init__(self, path, chosen=FAST, randomness=None, **parts):
         self.store = Store.open(str(path / "store.db"))
         self.keys = {
             (client, scope): create_key(self.store, client, [scope])
@@ -36,7 +37,7 @@ class World:
         }
         for client in ("red", "blue"):
             self.keys[client, OPERATE] = create_key(self.store, "", [OPERATE])
-        self.app = create_app(self.store, chosen, randomness)
+        self.app = create_app(self.store, chosen, randomness, **parts)
         self.http = Http(self.app)
         self.scenario = self.ask("POST", "/v1/scenarios", paper_scenario.body()).json()["id"]
         self.person = f"/v1/scenarios/{self.scenario}/people/anna"
@@ -52,6 +53,13 @@ class World:
         return self.ask(
             "POST", self.person + "/releases", {"time": time, "state": state}, **options
         )
+
+    def client(self, client="red", scope=None, **options):
+        """A client of the service with a key for everything, or for one scope."""
+        if scope is None and (client, None) not in self.keys:
+            self.keys[client, None] = create_key(self.store, client, SCOPES)
+        held = self.keys[client, scope]
+        return Client("http://127.0.0.1", key=held, transport=Direct(self.app), **options)
 
     def close(self):
         self.app.close()

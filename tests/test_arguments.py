@@ -16,6 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -187,6 +188,24 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "Batch": {"law": TOWN.terms.law},
     "Batch.resume": {"epsilon": 1, "law": TOWN.terms.law},
     "Batch.standings": {"people": [0]},
+    **{
+        f"Client.{verb}": {"scenario": "0" * 64}
+        for verb in ("begin", "privacy", "release", "releases", "scenario", "track")
+    },
+    "Client": {"key": "zq", "url": "http://127.0.0.1"},
+    "AsyncClient": {"key": "zq", "url": "http://127.0.0.1"},
+    "Client.acts": {"after": 1},
+    "Client.create_key": {"scopes": ["read"], "client": "red"},
+    **{
+        f"Client.{verb}": {"key_id": "ab12", "client": "red"}
+        for verb in ("expire_key", "revoke_key", "rotate_key")
+    },
+    "Client.keys": {"client": "red"},
+    "Client.people": {"after": "ann"},
+    "Client.release_many": {
+        "scenario": "0" * 64,
+        "rows": [{"person": "ann", "time": 1, "state": 0}],
+    },
     "Belief.condition": {"log_likelihood": np.zeros(6)},
     "Belief.from_log_probabilities": {"log_probabilities": [0.0, 0.0]},
     "Belief.from_probabilities": {"probabilities": [0.5, 0.5]},
@@ -239,6 +258,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
         **{"beliefs": [[0.5, 0.5]], "prior": [[0.5, 0.5]], "places": [[0.0], [1.0]]},
         **{"hours": [1.0], "heard": [None], "unit": "m", "zone": ""},
     },
+    "Whereabouts.text": {"person": "ann"},
     "Scenario.release": {"columns": {"person": "who"}, "trips": "trips.csv"},
     "Scenario.evaluate": {"columns": {"person": "who"}, "trips": "walk.csv"},
     **{f"BudgetDesign.{verb}": {"way": FOUND_SCHEDULE.best} for verb in ("error", "measured")},
@@ -309,6 +329,30 @@ def a_store() -> Store:
     return store
 
 
+def a_client() -> dphmm.Client:
+    """A client of a service that says everything at once."""
+    said: dict[str, Any] = {
+        **named("", "id name speaks person scenario statement text unit zone who client act chain"),
+        **named("", "time delta created key"),
+        **named("1", "epsilon linked linked_delta realised spent before constrained delta"),
+        **named(1, "states dimension slot releases width number"),
+        **named(False, "silent repeated adaptive open"),
+        **named([1, 2], "answer lattice estimate slots"),
+        **named([], "times track near scopes scenarios people releases entries keys acts"),
+        **named(None, "limit budget remaining since besides own tells moment home next expires"),
+        **named(None, "condition event window sequence worst_pair near_before"),
+        "windows": {},
+        "rows": [{"person": "ann", "status": 404, "problem": "no"}],
+    }
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        changed = {"slots": {}} if request.method == "DELETE" else {}
+        changed |= {"releases": 1} if request.url.path.endswith("/privacy") else {}
+        return httpx.Response(200, json=said | changed)
+
+    return dphmm.Client(transport=httpx.MockTransport(handle))
+
+
 NUMBERED = itertools.count()
 MAKE: dict[type, Callable[[], Any]] = {
     Batch: lambda: Batch(MODEL, PLAN, epsilon=1, people=["ann", "bob"], start=3),
@@ -316,6 +360,7 @@ MAKE: dict[type, Callable[[], Any]] = {
     Blowfish: lambda: Blowfish(SECRETS, COUNTS, edges=[(0, 1)]),
     dphmm.BudgetDesign: lambda: FOUND_SCHEDULE,
     Charge: lambda: CHARGE,
+    dphmm.Client: a_client,
     Clock: Clock,
     History: lambda: HISTORY,
     Journal: lambda: Journal(f"{next(NUMBERED)}.ledger"),
@@ -343,6 +388,7 @@ MAKE: dict[type, Callable[[], Any]] = {
     Store: a_store,
     Stream: a_stream,
     TimeVaryingModel: lambda: TimeVaryingModel([MODEL, MODEL]),
+    dphmm.Whereabouts: lambda: dphmm.whereabouts([[0.5, 0.5]], [[0.5, 0.5]], [[0.0], [1.0]]),
 }
 
 READ_ONLY = (
@@ -375,6 +421,8 @@ def functions() -> dict[str, tuple[type | None, Callable[..., Any]]]:
             own = getattr(member, "__func__", member)
             tested = [getattr(base, method, None) for base in thing.__mro__[1:] if base in MAKE]
             seen = any(own is getattr(other, "__func__", other) for other in tested)
+            # What is awaited is the same steps.
+            seen = seen or thing is dphmm.AsyncClient
             if is_function and not method.startswith("_") and not seen:
                 owner = None if inspect.ismethod(member) else thing
                 found[f"{name}.{method}"] = owner, member
@@ -403,6 +451,8 @@ def call(name: str, changes: dict[str, Any]) -> None:
     used = [] if owner is None else [MAKE[owner]()]
     try:
         made = function(*used, **right(name) | changes)
+        if inspect.isgenerator(made):
+            made = list(made)
         used.append(made)
         # What is wrong with them shows when they are used.
         if isinstance(made, Plan):
@@ -415,7 +465,7 @@ def call(name: str, changes: dict[str, Any]) -> None:
             made.save("made/made.toml")
     finally:
         for one in used:
-            if isinstance(one, (Journal, Store)):
+            if isinstance(one, (Journal, Store, dphmm.Client)):
                 one.close()
 
 
@@ -430,6 +480,8 @@ HANDED_DOWN = {
     "Batch.resume": "time",
     "Scenario.in_places": "values",
     "Scenario.state_of": "places",
+    "Client.create_key": "scopes|client",
+    "Client.release_many": "row",
     "States": "x",
     "States.state_of": "places",
     "States.at": "states",
@@ -544,3 +596,46 @@ def test_expect_names_the_argument_and_both_types():
         expect(None, Query, "query")
     with pytest.raises(ArgumentError, match=r"^error must be an ArgumentError, got int$"):
         expect(1, ArgumentError, "error")
+
+
+# What a second fuzzer found
+
+HALF = "\ud800"
+
+
+def in_a_store(act: Callable[[Store], object]) -> None:
+    with contextlib.closing(a_store()) as store:
+        act(store)
+
+
+@pytest.mark.parametrize(
+    ("said", "act"),
+    [
+        ("name must be text that can be written", lambda: TOWN.replace(name=HALF)),
+        ("unit must be text that can be written", lambda: TOWN.replace(unit=HALF)),
+        ("each of labels must be text", lambda: States((HALF,), {})),
+        ("each name of numbers must be a str", lambda: States(("a",), {1: [2]})),
+        ("x must be a Sized, got int", lambda: States(("a",), {"x": 1})),
+        ("kind must be a Sized, got None", lambda: States(("a",), {}, {"kind": None})),
+        ("x must", lambda: States(("a",), {"x": ["b"]})),
+        ("trips must name a file", lambda: TOWN.release(HALF)),
+        ("trips must name a file", lambda: TOWN.evaluate("\0")),
+        ("states must be numbers in one row", lambda: QUERY.nearest_states([[0, 1]], [1])),
+        ("pairs must be a whole number", lambda: STANDING.remember([("a", "b")], 2)),
+        ("each price of pairs must be a Fraction", lambda: STANDING.remember([(1, "b")], 2)),
+        ("person must be text", lambda: in_a_store(lambda store: store.erase(HALF))),
+        ("person must be text", lambda: in_a_store(lambda store: store.ledger("a\0"))),
+        (
+            "client must be text",
+            lambda: in_a_store(lambda store: store.hash_name("a", client=HALF)),
+        ),
+        ("times must be at most", lambda: in_a_store(lambda store: store.find(LINE, [2**70]))),
+        (
+            "claimed must be",
+            lambda: dphmm.audit_sampler(coin, claimed=np, points=[[0], [1]], edges=[(0, 1)]),
+        ),
+    ],
+)
+def test_what_was_left_midway_is_refused_in_a_sentence(said: str, act: Callable[[], Any]) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        act()

@@ -118,6 +118,7 @@ def test_the_budget_found_keeps_the_error_and_the_next_smaller_does_not() -> Non
     assert amounts == sorted(amounts)
     place = amounts.index(found.budget.windows[0].amount)
     assert all(error > 6 for _, _, error in found.tried[:place])
+    assert 1 < amounts[place] / amounts[place - 1] < 1.4, "the next smaller one"
     assert found.tried[place][2] == found.error(found.best)
     assert found.adopt(line()).settings.limit == found.budget
     assert find_budget(line(), "0.000001", "12 steps", people=2, estimate="mean") is None
@@ -129,7 +130,23 @@ def test_each_budget_that_is_tried_is_spent_as_well_as_it_can_be() -> None:
     assert found is not None
     for amount, way, error in found.tried:
         alone = find_schedule(line(20), f"{as_text(amount)} per 24 steps", people=3)
-        assert (way, error) == (alone.best, alone.error(alone.best)), amount
+        # Only the intervals around the best one are tried, which is as good as all.
+        assert error <= 1.05 * alone.error(alone.best), amount
+        assert way in alone.ways or way.estimate == "median", amount
+
+
+def test_a_budget_is_found_without_following_many_people() -> None:
+    followed: list[int] = []
+    found = find_budget(line(20), 8, "24 steps", people=12, done=followed.append)
+    assert found is not None
+    # Bisection over some fifty budgets takes six; everybody, all intervals and both noises each.
+    assert sum(followed) < 4 * 12 * 2 * len(list(intervals(24)))
+
+
+def test_an_error_that_is_always_kept_needs_the_least_budget() -> None:
+    found = find_budget(line(), 1000, "12 steps", people=2)
+    assert found is not None
+    assert found.budget.windows[0].amount == Fraction(1, 100)
 
 
 def test_a_total_limit_outlives_the_design() -> None:
@@ -334,8 +351,14 @@ def city() -> tuple[Scenario, list[Person], list[Person]]:
     return demo_scenario(made), public, others
 
 
-def hindsight(scenario: Scenario, every: int, mechanism: str, people: list[Person]) -> float:
-    window = Window(Fraction(24), DAY)
+def hindsight(
+    scenario: Scenario,
+    every: int,
+    mechanism: str,
+    people: list[Person],
+    amount: Fraction | int = 24,
+) -> float:
+    window = Window(Fraction(amount), DAY)
     return spend(
         scenario, window, every, mechanism, "median", people, 1, lambda count: None
     ).hindsight
@@ -361,3 +384,17 @@ def test_the_design_is_2_5_times_better_and_says_what_others_will_get(
     measured = hindsight(scenario, best.every, best.mechanism, others[:80])
     assert found.error(best) == pytest.approx(measured, rel=CLOSE)
     assert hindsight(scenario, 1, best.mechanism, others[:80]) >= WORSE * measured
+
+
+@pytest.mark.slow
+def test_a_budget_for_a_city_is_found_and_says_what_others_will_get(
+    city: tuple[Scenario, list[Person], list[Person]],
+) -> None:
+    scenario, public, others = city
+    followed: list[int] = []
+    found = find_budget(scenario, 500, tracks=public, people=24, done=followed.append)
+    assert found is not None
+    assert sum(followed) < 2000, "days; one takes a tenth of a second"
+    best, (window,) = found.best, found.budget.windows
+    measured = hindsight(scenario, best.every, best.mechanism, others[:80], window.amount)
+    assert found.error(best) == pytest.approx(measured, rel=CLOSE)

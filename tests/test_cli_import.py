@@ -193,6 +193,51 @@ def test_what_lies_outside_is_counted_dropped_or_refused(cabs: Path) -> None:
     assert only.exit_code == 2
 
 
+PORTO = ("--around", "41.15,-8.63", "--kilometres", "8")
+STRANGE = ['José "Pepe" Ñ', "../x", "=1+1", "<b>b</b>", "x,y;z", "🚕 7", "007", "7", "nan", "-5"]
+
+
+def porto(head: str, form: str) -> str:
+    """Strange people on the way through a city where both coordinates could be a latitude."""
+    rows = [head] if head else []
+    for number, name in enumerate(STRANGE):
+        for step in range(30):
+            latitude, longitude = 41.14 + 0.0004 * step, -8.64 + 0.001 * number
+            when = f"2013-07-01T0{6 + step // 12}:{5 * (step % 12):02d}:00+01:00"
+            quoted = '"' + name.replace('"', '""') + '"'
+            rows.append(
+                form.format(name=quoted, when=when, lat=f"{latitude:.5f}", lon=f"{longitude:.5f}")
+            )
+    return "\n".join(rows) + "\n"
+
+
+def test_people_with_strange_names_go_from_another_schema_to_a_report(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        porto("Driver_ID,Datetime,Lng,Lat", "{name},{when},{lon},{lat}")
+    )
+    town = tmp_path / "town"
+    assert "person = Driver_ID" in ok("import", tmp_path / "a.csv", *PORTO, "-o", town)
+    ok("learn", town / "trips.csv", "--scenario", town / "scenario.toml", "--force")
+    ok("release", town / "scenario.toml", town / "trips.csv", "-o", town / "released.csv")
+    ok("report", town / "scenario.toml", town / "released.csv", "-o", town / "report.html")
+    assert {row["person"] for row in rows_of(town / "released.csv")} == set(STRANGE)
+    assert "<b>b</b>" not in (town / "report.html").read_text(encoding="utf-8")
+
+
+def test_coordinates_that_were_taken_for_each_other_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(porto("", "{name},{when},{lon},{lat}"))
+    refused = run("import", tmp_path / "a.txt", *PORTO, "-o", tmp_path / "town")
+    assert (refused.exit_code, is_one_line(refused.stderr)) == (2, True)
+    assert "latitude and longitude seem exchanged: say which column is which" in refused.stderr
+    columns = ("--column", "latitude=4", "--column", "longitude=3")
+    said = ok("import", tmp_path / "a.txt", *PORTO, "-o", tmp_path / "town", *columns)
+    assert "300 fixes, 0 outside the map" in said
+    # Nothing of the kind where it would not help.
+    (tmp_path / "a.txt").write_text(porto("", "{name},{when},{lat},{lon}"))
+    elsewhere = run("import", tmp_path / "a.txt", "--around", "48,11", "-o", tmp_path / "other")
+    assert "take another map" in elsewhere.stderr
+
+
 def test_gaps_are_counted_and_refused_when_they_are_most(cabs: Path) -> None:
     command = ("import", cabs / "train", *AROUND, "-o", cabs / "town", "--step", "20 s")
     refused = run(*command)
@@ -285,7 +330,7 @@ BAD: dict[str, tuple[str, bytes, tuple[str, ...], str]] = {
     "half a GPX": ("a.gpx", b"<gpx><trk>", (), "tracks must hold times"),
     "half a GeoJSON": ("a.geojson", b'{"type": "Feat', (), "header must have a time"),
     "times without a zone": ("a.csv", b"time,lat,lon\n2024-05-01T10:00,37.77,-122.42\n", (),
-                             "a.csv:2: time must have a zone"),
+                             "got none; or name the zone of its place, by --zone or"),
     "dates in another form": ("a.csv", b"time,lat,lon\n01.05.2024 10:00,37.77,-122.42\n", (),
                               "got 1 bad ones, mostly: time must be"),
     "numbers for dates": ("a.csv", b"time,lat,lon\n1,37.77,-122.42\n", (), "got whole numbers"),

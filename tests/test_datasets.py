@@ -395,7 +395,7 @@ def test_quotation_marks_may_stand_around_anything(folder: Path) -> None:
     lines = ['"person","time","state"', '"a, ""b""","0","5"', '"c","1","6"', '"d,"2","7"', 'e"']
     path = write(folder / "a.csv", "\n".join(lines).encode())
     table, report = datasets.load_tracks(path)
-    assert table.rows() == [('a  "b"', 0, 5), ("c", 1, 6)]
+    assert table.rows() == [('a, "b"', 0, 5), ("c", 1, 6)]
     assert [place.line for place in report.first_bad] == [4, 5]
 
 

@@ -37,7 +37,7 @@ def check_outputs(folder: Path, people: int) -> None:
     assert released == rows(folder / "town/people.csv"), "an answer for every step"
     assert len({person for person, _ in released}) == people
     page = (folder / "town/report.html").read_text(encoding="utf-8")
-    assert page.count('<details name="person">') == people - 1
+    assert page.count('<section class="person"') == people
     assert "Where you were during 10 steps" in page
     assert "not computed" not in page
 

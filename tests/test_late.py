@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dphmm.evaluate.late import Late, late_shares
+from dphmm.evaluate.late import TRUSTS, WEIGHTS, Late, choose_weights, late_shares
+from dphmm.evaluate.study import Fold, deal
 from dphmm.evaluate.workloads import Workload, load_workload
 
 FEW = Late(0, epsilon="2", every=3, mechanism="staircase", steps=10, limit=2, lag=0)
@@ -49,6 +50,21 @@ def test_shares_are_of_knorm_answers_at_epsilon_one(city: Workload) -> None:
     assert late_shares([found, other])["smoothed"] == pytest.approx(
         (found["smoothed"].mean() + other["smoothed"].mean()) / 2 / found["raw"].mean()
     )
+
+
+def test_weights_are_chosen_without_the_people_who_are_evaluated(city: Workload) -> None:
+    training, _ = Fold(0, 10).parts(city)
+    chosen = choose_weights(city, training, last=1)
+    assert chosen.weight in WEIGHTS
+    assert chosen.trust in TRUSTS
+    dealt = deal(city.trips)
+    others = [
+        replace(trip, states=trip.states[::-1]) if dealt[trip.person] == 0 else trip
+        for trip in city.trips
+    ]
+    assert others != city.trips
+    changed = replace(city, trips=others)
+    assert choose_weights(changed, Fold(0, 10).parts(changed)[0], last=1) == chosen
 
 
 def test_names_tell_every_setting_apart() -> None:

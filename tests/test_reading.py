@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import zipfile
@@ -268,6 +269,18 @@ def test_degrees_may_have_a_decimal_comma_and_metres_may_not(tmp_path: Path) -> 
     assert datasets.load_tracks(path).report.problems == {"x must be a finite number": 1}
 
 
+def test_a_separator_within_quotation_marks_is_part_of_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    names = ["x,y", "x y", 'x "," y', "xy", "a\x1fb"]
+    with path.open("w", newline="") as file:
+        written = csv.writer(file)
+        written.writerow(["person", "time", "x", "y"])
+        written.writerows([name, 1_211_000_000 + n, 1.5, 2] for n, name in enumerate(names))
+    table, report = datasets.load_tracks(path)
+    assert table["person"].to_list() == ['x "," y', "x y", "x,y", "xy"]
+    assert (report.rows_kept, report.rows_read) == (4, 5), "a control character is no name"
+
+
 def test_a_header_says_what_it_lacks(tmp_path: Path) -> None:
     for head, lacks in (
         ("when,lat,lon", "a time"),
@@ -275,7 +288,7 @@ def test_a_header_says_what_it_lacks(tmp_path: Path) -> None:
         ("when,lat", "a time and latitude and longitude, x and y, or state"),
     ):
         (tmp_path / "a.csv").write_text(f"{head}\n")
-        with pytest.raises(DataError, match=rf"^a.csv:1: header must have {lacks}; say which"):
+        with pytest.raises(DataError, match=rf"^a.csv:1: header must have {lacks}; say.*--column"):
             datasets.load_tracks(tmp_path / "a.csv")
 
 

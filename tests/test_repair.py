@@ -439,3 +439,32 @@ def test_degrees_after_a_repair_are_at_least_two():
     repaired = protect(QUERY, POLICY, paper.POSSIBLE_EXPOSING_S3)
     degrees = degree_of_protection(QUERY, repaired, paper.POSSIBLE_EXPOSING_S3)
     assert degrees[2] == 2
+
+
+def test_a_grid_on_which_all_are_exposed_is_repaired_as_one_by_one() -> None:
+    """The slow, obvious way: ask every state after every link, and try every difference."""
+    points = np.array([[x, y] for x in range(7) for y in range(6)])
+    query = Query(points)
+    nobody = PolicyGraph(len(points), [])
+    for method in ("nearest", "min_area", "min_error"):
+        hull, edges = sensitivity_hull(query, nobody), []
+        for state in range(len(points)):
+            if int(hull.lattice_contains(points - points[state]).sum()) > 1:
+                continue
+            scores = []
+            for other in range(len(points)):
+                if other == state:
+                    continue
+                vector = points[other] - points[state]
+                corners = np.concatenate([hull.lattice_vertices, vector[None, :]])
+                wider = SensitivityHull.from_lattice(corners, hull.step)
+                score = {
+                    "nearest": int((vector**2).sum()),
+                    "min_area": wider.volume,
+                    "min_error": wider.mean_squared_error(1),
+                }[method]
+                scores.append((score, other, wider))
+            _, partner, hull = min(scores, key=lambda one: one[:2])
+            edges.append((state, partner))
+        found = added_edges(query, nobody, method=method, full_rank=False)
+        assert found.tolist() == [list(edge) for edge in edges]

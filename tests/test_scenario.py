@@ -40,7 +40,7 @@ from dphmm.scenario import (
 )
 from dphmm.scenario.checking import check_steps
 from dphmm.scenario.designing import find_epsilon, find_radius
-from dphmm.scenario.settings import _KEYS
+from dphmm.scenario.keys import KEYS
 from dphmm.tables.clock import Slots
 from tests import paper
 from tests.scenarios import LABELS, paper_scenario, scenarios, written
@@ -304,7 +304,7 @@ def test_the_file_of_the_docs_names_every_key(tmp_path: Path) -> None:
     assert str(settings.limit) == "24 per 1 day, 200 in all"
     assert settings.clock.origin is not None
     written_keys = set(re.findall(r"^(\w+) =", block, re.MULTILINE))
-    assert written_keys == {key for keys in _KEYS.values() for key in keys} - set(_KEYS)
+    assert written_keys == {key for keys in KEYS.values() for key in keys} - set(KEYS)
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

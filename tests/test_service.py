@@ -35,6 +35,12 @@ ALLOWED_METRICS = {
     "dphmm_budget_refusals_created",
     "dphmm_epsilon_total",
     "dphmm_epsilon_created",
+    # How the service is; none depends on what was asked.
+    "dphmm_info",
+    "dphmm_ready",
+    "dphmm_start_time_seconds",
+    "dphmm_workers",
+    "dphmm_disk_free_megabytes",
 }
 
 

@@ -248,7 +248,7 @@ def test_closing_ends_what_runs_at_once(store):
 
 
 def test_clients_take_turns_and_a_client_may_not_have_many_waiting(store):
-    workers = running(store, workers=1, long_waiting=2)
+    workers = running(store, long_workers=1, long_waiting=2)
     gate = threading.Event()
     ask, order = workers._ask, []
 

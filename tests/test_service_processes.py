@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from dphmm import Client
 from dphmm.books import SCOPES, Store, create_key, find_problems
 from tests.crash import paper_scenario
 from tests.crash.postgres import running_server
@@ -26,17 +27,22 @@ from tests.crash.postgres import running_server
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 60
 STEPS = 5
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 DPHMM = [sys.executable, "-c", "from dphmm.cli import main; main()"]
 
 
-@contextmanager
-def serving(url, *options):
-    """A `dphmm serve` process and the port that it listens on."""
+def free_port():
     with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def serving(url, *options, **environment):
+    """A `dphmm serve` process and the port that it listens on."""
+    port = free_port()
     process = subprocess.Popen(
         [*DPHMM, "serve", url, "--port", str(port), "--rate", "0", *options],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env=ENVIRONMENT | environment,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -96,7 +102,7 @@ def opened(port, key, people):
 def verified(url):
     done = subprocess.run(
         [*DPHMM, "store", "verify", url],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -139,20 +145,17 @@ def test_two_servers_share_one_postgresql():
         key = key_of(url)
         with serving(url, "--tick", "0") as one, serving(url, "--tick", "0") as two:
             first, second = one[1], two[1]
-            path = opened(first, key, people)
+            scenario = opened(first, key, people).split("/")[3]
             seen, guard = [], threading.Lock()
 
             def client(port, state):
-                for moment in range(1, STEPS + 1):
-                    for person in people:
-                        body = {"time": moment, "state": state}
-                        status = 503
-                        while status == 503:  # locked for long on a busy machine: ask again
-                            status, answer = ask(
-                                port, key, "POST", f"{path}{person}/releases", body
-                            )
-                        with guard:
-                            seen.append((person, moment, status, str(answer.get("lattice"))))
+                # Locked for long on a busy machine: it asks again.
+                with Client(f"http://127.0.0.1:{port}", key=key, retries=100) as service:
+                    for moment in range(1, STEPS + 1):
+                        for person in people:
+                            answer = service.release(scenario, person, moment, state)
+                            with guard:
+                                seen.append((person, moment, 200, answer.lattice))
 
             threads = [
                 threading.Thread(target=client, args=(port, state))
@@ -203,7 +206,7 @@ def test_an_address_with_a_password_is_in_no_argument(tmp_path):
     assert '"serve", "env:STORE"' in (ROOT / "deploy/Containerfile").read_text()
     done = subprocess.run(
         [*DPHMM, "serve", "postgresql://ann:hunter2@127.0.0.1:1/store"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -286,6 +289,16 @@ def test_the_lines_of_the_documentation_work_when_pasted(tmp_path, page):
             text=True,
             timeout=2 * PATIENCE,
         )
+        source = re.search(r"```python\n(from dphmm import Client.*?)```", text, re.DOTALL)[1]
+        python = subprocess.run(
+            [sys.executable, "-c", source],
+            cwd=tmp_path,
+            env={**ENVIRONMENT, "DPHMM_URL": f"http://127.0.0.1:{port}"},
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE,
+        )
+    assert "[200, 200, 200]\n3 releases, epsilon 1 at an instant" in python.stdout, python
     assert '"repeated":false' in done.stdout, done
     assert '"text":"1 release, epsilon 1 in all.' in done.stdout
     assert (tmp_path / "key.txt").stat().st_mode & 0o077 == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dphmm import ArgumentError, DataError
+from dphmm.cli.serve import command
 from dphmm.service import ServiceSettings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,9 +48,40 @@ def test_a_file_that_is_none_is_refused(tmp_path):
             ServiceSettings.read({}, {}, tmp_path / name)
 
 
+def table():
+    """The rows of the table in the docs: name in a file, environment, option, default."""
+    section = (ROOT / "docs/service.md").read_text().partition("## Settings")[2]
+    rows = re.findall(r"^\|(.*)\|$", section.partition("\n## ")[0], re.MULTILINE)[2:]
+    return [[cell.strip().strip("`") for cell in row.split("|")] for row in rows]
+
+
 def test_the_table_of_the_docs_has_every_setting_and_its_default():
-    text = (ROOT / "docs/service.md").read_text()
-    table = dict(re.findall(r"^\| `(\w+)` \| `?([^`|]*?)`? \|", text, re.MULTILINE))
+    found = {name: (environment, default) for name, environment, _, default, _ in table() if name}
+    assert list(found) == [field.name for field in fields(ServiceSettings)]
     for field in fields(ServiceSettings):
         default = "" if field.default in (None, ()) else f"{field.default:,}"
-        assert table[field.name] == default.removesuffix(".0"), field.name
+        assert found[field.name] == (f"DPHMM_{field.name.upper()}", default.removesuffix(".0"))
+
+
+def test_the_table_of_the_docs_has_every_option():
+    named = [option.split() for _, _, option, *_ in table() if option]
+    listed = {option[0] for option in named if option[0] != "--set"}
+    real = {one for option in command.params for one in option.opts if one.startswith("--")}
+    assert listed | {"--set", "--help"} == real | {"--help"}
+    # What has no option of its own is set by name.
+    for name, _, option, *_ in table():
+        if name and not option.startswith("--set"):
+            assert option.split()[0] in real
+        elif name:
+            assert option == f"--set {name}="
+    by_environment = {(one.envvar, one.opts[0]) for one in command.params if one.envvar}
+    assert by_environment <= {(variable, option) for _, variable, option, *_ in table()}
+
+
+def test_the_table_of_the_docs_has_every_variable_of_the_environment():
+    """Every DPHMM_... that the source mentions, and nothing that it does not."""
+    source = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    used = set(re.findall(r"\bDPHMM_[A-Z_]+[A-Z]\b", source)) - {"DPHMM_COMPLETE"}
+    settings = {f"DPHMM_{field.name.upper()}" for field in fields(ServiceSettings)}
+    listed = {variable for _, variable, *_ in table() if variable.startswith("DPHMM_")}
+    assert listed == used | settings

@@ -13,7 +13,7 @@ import pytest
 
 import dphmm
 from dphmm.cli.program import COMMANDS, program
-from dphmm.scenario.settings import _KEYS
+from dphmm.scenario.keys import KEYS
 from scripts import reference
 from tests.conftest import ROOT, find_chromium
 
@@ -52,9 +52,9 @@ def test_every_route_is_told():
 
 def test_every_key_of_a_scenario_is_told():
     page = (ROOT / "docs" / "scenario.md").read_text(encoding="utf-8")
-    for section, keys in _KEYS.items():
+    for section, keys in KEYS.items():
         for key in keys:
-            shown = rf"^\[{key}\]" if key in _KEYS else rf"^{key} = "
+            shown = rf"^\[{key}\]" if key in KEYS else rf"^{key} = "
             assert re.search(shown, page, flags=re.MULTILINE), f"{section}.{key}"
 
 

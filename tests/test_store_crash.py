@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import closing
 
 import pytest
 
 from dphmm.books import Store, find_problems
 from dphmm.release.moment import Line
-from tests.crash.killing import Killing
+from tests.crash.killing import Killing, full_disk, read_only
 from tests.crash.postgres import running_server
 from tests.crash.world import release
 
-SHORT, FULL = 10, 200
+SHORT, FULL = 6, 200
 SEED = 7
 
 
@@ -26,6 +27,7 @@ def kill_servers(url, kills, late=False):
 
 def check(url, kills):
     seen, violations = kill_servers(url, kills)
+    sys.stdout.write(seen.counts())
     assert violations == []
     assert len(seen.answers) >= kills  # a busy machine answers little between two kills
     assert seen.retried > 0
@@ -59,10 +61,11 @@ def test_two_hundred_kills_lose_nothing_on_postgresql():
         check(server.new_database(), FULL)
 
 
-def kill_with_everything(url, anchor, kills):
+def kill_with_everything(url, anchor, kills, **options):
     """Budgets, windows, erasures and an anchor in the mix."""
-    killing = Killing(url, SEED, budget="6 per 4 steps, 40 in all", anchor=anchor, erasing=0.03)
-    seen = killing.run(kills)
+    mix = {"budget": "6 per 4 steps, 40 in all", "anchor": anchor, "erasing": 0.03, **options}
+    seen = Killing(url, SEED, **mix).run(kills)
+    sys.stdout.write(seen.counts())
     assert seen.kills == kills
     assert seen.violations(url, anchor) == []
     assert len(seen.answers) >= kills
@@ -94,6 +97,44 @@ def test_two_hundred_kills_keep_everything_on_sqlite(tmp_path):
 def test_two_hundred_kills_keep_everything_on_postgresql():
     with running_server() as server:
         kill_with_everything(server.new_database(), server.new_database(), FULL)
+
+
+# Several servers on one database, and everything that can happen around them
+
+
+def strike_sqlite(folder, strikes, servers):
+    url, anchor = str(folder / "store.db"), str(folder / "anchor")
+    kinds = (full_disk, read_only)
+    kill_with_everything(url, anchor, strikes, servers=servers, strikes=kinds)
+
+
+def strike_postgresql(strikes, servers):
+    with running_server() as server:
+        kinds = (server.killed, server.frozen, server.read_only)
+        url, anchor = server.new_database(), server.new_database()
+        kill_with_everything(url, anchor, strikes, servers=servers, strikes=kinds)
+
+
+def test_servers_on_full_and_read_only_disks_lose_nothing(tmp_path):
+    strike_sqlite(tmp_path, 6, servers=2)
+
+
+@pytest.mark.postgres
+def test_servers_lose_nothing_when_postgresql_is_killed_frozen_or_read_only():
+    strike_postgresql(8, servers=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("servers", [2, 3])
+def test_two_hundred_strikes_at_servers_on_one_file_lose_nothing(tmp_path, servers):
+    strike_sqlite(tmp_path, FULL, servers)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.parametrize("servers", [2, 3])
+def test_two_hundred_strikes_at_servers_on_one_postgresql_lose_nothing(servers):
+    strike_postgresql(FULL, servers)
 
 
 # A process that forks

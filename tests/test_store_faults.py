@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_verify_sees_every_kind_of_damage(store_url, damage, problem):
 def test_an_error_in_the_middle_of_a_release_leaves_nothing(store_url, monkeypatch):
     store = Store.open(store_url)
     release(store, "anna", 1, 4)
-    monkeypatch.setattr("dphmm.books.rows.Standing.to_bytes", lambda *_: 1 / 0)
+    monkeypatch.setattr("dphmm.books.writing.Standing.to_bytes", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         release(store, "anna", 2, 4)
     monkeypatch.undo()
@@ -151,6 +152,18 @@ def test_a_store_that_is_no_file_is_refused(url):
     """An unset variable in a script would let every run answer every moment again."""
     with pytest.raises(ArgumentError, match="url must be the path of a file, got none"):
         Store.open(url)
+
+
+def test_a_folder_or_a_pipe_is_no_store_and_keeps_its_rights(tmp_path):
+    """`--store .` took the right to enter the folder from everybody, its owner included."""
+    folder, pipe = tmp_path / "folder", tmp_path / "pipe"
+    folder.mkdir(mode=0o755)
+    os.mkfifo(pipe, 0o644)
+    for path in (folder, pipe):
+        before = path.stat().st_mode
+        with pytest.raises(StoreError, match="must be a file, got something else"):
+            Store.open(path)
+        assert path.stat().st_mode == before
 
 
 @pytest.mark.parametrize("url", ["a\0b", "\ud800", "sqlite:///\ud800"])
@@ -253,17 +266,20 @@ def test_the_store_marks_what_an_experiment_drew(store):
 
 
 def test_a_release_takes_few_statements(store, monkeypatch):
-    """One transaction that reads, one that writes; the key is not read in one of its own."""
+    """One row is read, without a transaction; one transaction writes; the key is not read."""
     release(store, "anna", 1, 4)
     begun = []
     transaction = store.database.transaction
     monkeypatch.setattr(
         store.database,
         "transaction",
-        lambda write=True: (begun.append(write), transaction(write))[1],
+        lambda write=True, single=False: (
+            begun.append((write, single)),
+            transaction(write, single=single),
+        )[1],
     )
     release(store, "anna", 2, 4)
-    assert begun == [False, True]
+    assert begun == [(False, True), (True, False)]
 
 
 def test_asks_together_are_answered_as_if_alone(store):
@@ -302,7 +318,7 @@ def test_asks_together_are_lost_together_when_the_store_fails(store_url, monkeyp
     def fail(*_):
         raise StoreError("the store failed")
 
-    monkeypatch.setattr("dphmm.books.rows.Standing.to_bytes", fail)
+    monkeypatch.setattr("dphmm.books.writing.Standing.to_bytes", fail)
     asks = [ask(f"person{number}", 1, 4) for number in range(4)]
     with pytest.raises(StoreError, match="the store failed"):
         engine.release(store, asks)

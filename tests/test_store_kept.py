@@ -619,14 +619,6 @@ def test_files_are_closed_to_others(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_folder_given_for_a_store_keeps_its_rights(tmp_path):
-    folder = tmp_path / "town"
-    folder.mkdir(mode=0o755)
-    with pytest.raises(StoreError, match="cannot be opened; check the path"):
-        Store.open(folder)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
-
-
 NAME = "anna-of-the-hills"
 
 

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -17,7 +16,7 @@ import pytest
 from dphmm.geometry.query import Query
 from dphmm.policy.graph import PolicyGraph
 from tests import paper
-from tests.scenarios import paper_scenario
+from tests.studio_page import Studio, expose_s3
 
 sync_api = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("uvicorn")
@@ -25,130 +24,11 @@ pytest.importorskip("starlette")
 
 pytestmark = pytest.mark.browser
 
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-LAPTOP = {"width": 1360, "height": 820}
 TABLET = {"width": 820, "height": 1180}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 # Two steps after s1, s3 alone is exposed (Example 5.3).
 LABELS = ("s1", "s2", "s3", "s4", "s5", "s6")
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    from dphmm.studio.server import run_in_background
-
-    with run_in_background() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Path) -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(chromium), args=list(ARGUMENTS))
-        yield started
-        started.close()
-
-
-class Studio:
-    """A page with what a person does on it."""
-
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:
-        settings = {"viewport": LAPTOP, "accept_downloads": True, **options}
-        self.context = browser.new_context(**settings)
-        self.page = self.context.new_page()
-        self.address = address
-        self.problems: list[str] = []
-        self.requests: list[str] = []
-        self.watch(self.page)
-
-    def watch(self, page: Any) -> None:
-        page.set_default_timeout(20_000)
-        page.on("console", lambda m: self.problems.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
-
-    def open(self, fragment: str = "") -> Studio:
-        self.page.goto(self.address + fragment)
-        self.page.wait_for_selector("html[data-drawn]", state="attached")
-        return self
-
-    def settle(self) -> None:
-        """Wait until the page has drawn the answer to the latest change."""
-        self.page.wait_for_load_state("networkidle")
-
-    def click(self, name: str, role: str = "button") -> None:
-        self.page.get_by_role(role, name=name, exact=True).click()
-
-    def tool(self, name: str) -> None:
-        self.page.locator(f'#tools label:has([value="{name}"])').click()
-
-    def tab(self, name: str) -> None:
-        self.page.locator(f"#tab-{name}").click()
-
-    def write(self, field: str, text: str) -> None:
-        """Type into a field and leave it, which is when it counts."""
-        self.page.locator(field).fill(text)
-        self.page.locator(field).press("Tab")
-
-    def place(self, label: str) -> tuple[float, float]:
-        """Where a state of the example is on the screen: its name stands 35 pixels below."""
-        text = self.page.locator(".state-label", has_text=re.compile(f"^{label}$"))
-        box = self.page.locator("#map svg").bounding_box()
-        return (
-            box["x"] + float(text.get_attribute("x")),
-            box["y"] + float(text.get_attribute("y")) - 35,
-        )
-
-    def text(self, field: str) -> str:
-        return str(self.page.locator(field).text_content())
-
-    def expect(self, field: str, text: str | re.Pattern[str]) -> None:
-        """What a field says, once the page has the answer to the latest change."""
-        sync_api.expect(self.page.locator("html")).not_to_have_class(re.compile("waiting"))
-        sync_api.expect(self.page.locator(field)).to_have_text(text)
-
-    def download(self, button: str) -> Path:
-        with self.page.expect_download() as waiting:
-            self.page.locator(button).click()
-        path = Path(waiting.value.path())
-        return path
-
-
-@pytest.fixture
-def town(tmp_path: Path) -> Path:
-    """A file of one's own, with two rules and a comment."""
-    path = tmp_path / "town.toml"
-    paper_scenario(start="uniform").save(path)
-    text = path.read_text().replace(
-        'category = "category"', 'category = "category"\ndistance = "1"'
-    )
-    path.write_text(f"# agreed in May\n{text}")
-    return path
-
-
-@pytest.fixture
-def studio(browser: Any, address: str) -> Iterator[Studio]:
-    opened = Studio(browser, address).open()
-    yield opened
-    opened.settle()
-    opened.context.close()
-    assert opened.problems == []
-    inside = (opened.address, "data:", "blob:")
-    assert [url for url in opened.requests if not url.startswith(inside)] == []
-
-
-def expose_s3(studio: Studio) -> None:
-    studio.click("Start at s1, step twice")
-    studio.page.wait_for_selector("#candidates")
 
 
 # Paper
@@ -434,7 +314,7 @@ def test_a_link_restores_the_view_and_no_other_scenario_takes_it(
             one.context.close()
 
 
-def test_a_damaged_link_opens_the_example(browser: Any, address: str) -> None:
+def test_a_damaged_link_opens_the_start_page(browser: Any, address: str) -> None:
     opened = Studio(browser, address).open("#v2.nonsense")
     opened.expect("#before-links", "4")
     assert opened.problems == []
@@ -483,6 +363,15 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio, tmp_path: 
     for button in ("#download-plots", "#download-svg", "#download-hull"):
         page.locator("#details").evaluate("(e) => { e.open = true; }")
         assert ElementTree.fromstring(studio.download(button).read_text()).tag.endswith("svg")
+    picture = studio.download("#download-svg").read_text()
+    fingerprint = re.search("fingerprint ([0-9a-f]{16})", picture)
+    assert fingerprint is not None
+    for text in ("The paper's running example", "An answer is typically off by", "octagon"):
+        assert text in picture
+    shared = studio.download("#download-page").read_text()
+    assert fingerprint[1] in shared
+    assert all(text in shared for text in ("4.9", "policy", "as released", "<svg"))
+    assert "<script" not in shared
     rows = studio.download("#download-csv").read_text().splitlines()
     assert rows[0].startswith('"run","time","epsilon","spent","temperature","noise level"')
     assert len(rows) == 49

@@ -9,6 +9,8 @@ from importlib import import_module
 
 import pytest
 
+from tests.findings import check_tests
+
 FINDINGS = {
     "1. a private model is worse than none, without a word": (
         "test_private.test_fifty_people_of_a_made_up_city_beat_a_walk_that_knows_no_data",
@@ -78,9 +80,7 @@ FINDINGS = {
 
 @pytest.mark.parametrize("finding", FINDINGS)
 def test_every_finding_has_its_tests(finding: str) -> None:
-    for name in FINDINGS[finding]:
-        module, _, test = name.partition(".")
-        assert callable(getattr(import_module(f"tests.{module}"), test)), name
+    check_tests(FINDINGS[finding])
 
 
 def test_there_are_as_many_kinds_of_bad_input_as_were_wanted() -> None:

@@ -68,7 +68,9 @@ def test_one_answer_at_a_high_price_promises_nothing() -> None:
     assert low.endswith(", whatever else is known about the person, if it is so.")
     high = describe_answer(Fraction(30), "places", "")
     assert "no useful limit" in high
-    assert "nobody" not in high
+    assert "never settles" not in high
+    # Odds of 148 to 1 are confidence: no sentence says that nobody has any.
+    assert "confidence" not in describe_answer(Fraction(5), "places", "")
 
 
 def test_a_bracket_says_where_it_comes_from_and_when_it_is_no_limit() -> None:

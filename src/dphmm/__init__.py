@@ -58,6 +58,7 @@ from dphmm.errors import (
     GeometryError,
     MissingExtraError,
     ScenarioError,
+    ServiceError,
     StoreError,
     TooLargeError,
     UnknownLawWarning,
@@ -100,12 +101,14 @@ from dphmm.tables.states import States
 
 if TYPE_CHECKING:
     from dphmm.audit import audit_sampler
+    from dphmm.client import AsyncClient, Client
     from dphmm.tables import datasets
 
 __version__ = "0.2.0"
 
 __all__ = [
     "ArgumentError",
+    "AsyncClient",
     "Batch",
     "BatchRelease",
     "Belief",
@@ -116,6 +119,7 @@ __all__ = [
     "Chain",
     "Charge",
     "Check",
+    "Client",
     "Clock",
     "CollapsedAnswersWarning",
     "DataError",
@@ -156,6 +160,7 @@ __all__ = [
     "SecureRandomness",
     "SeededRandomness",
     "SensitivityHull",
+    "ServiceError",
     "Spending",
     "Standing",
     "States",
@@ -210,9 +215,11 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Two names that few programs need, imported when somebody asks for one."""
+        """Names that few programs need, imported when somebody asks for one."""
         if name == "datasets":
             return import_module("dphmm.tables.datasets")
         if name == "audit_sampler":
             return import_module("dphmm.audit").audit_sampler
+        if name in ("AsyncClient", "Client"):
+            return getattr(import_module("dphmm.client"), name)
         raise AttributeError(f"module 'dphmm' has no attribute {name!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dphmm.books.changing import open_book
 from dphmm.books.journal import Journal
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.estimates import estimate_of
@@ -24,7 +26,14 @@ from dphmm.errors import ArgumentError, DataError
 from dphmm.release import engine
 from dphmm.release.engine import Answered
 from dphmm.release.schedule import Schedule
-from dphmm.report import PrivateErrors, TrackFacts, private_errors, read_truth, scenario_page
+from dphmm.report import (
+    Ground,
+    PrivateErrors,
+    TrackFacts,
+    private_errors,
+    read_truth,
+    scenario_page,
+)
 from dphmm.report.private import Truth, distances
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
 from dphmm.scenario.checking import Step, check_steps
@@ -35,6 +44,7 @@ from dphmm.scenario.releasing import answer_columns, answer_rows, ask_rows
 from dphmm.tables.datasets import synthetic_city
 from dphmm.tables.datasets.city import City
 from dphmm.tables.files import csv_text, write_whole
+from dphmm.tables.geojson import collection, feature
 from dphmm.tables.trips import Row, read_trips
 
 __all__ = ["Demo", "demo_city", "demo_scenario", "run_demo"]
@@ -56,6 +66,8 @@ SMOOTHING = 0.02
 ANYWHERE = 0.002
 REACH = 500.0
 """Moves up to here, in metres, are possible although nobody made them."""
+BASE = "streets.geojson"
+"""The base map: public, and no answer depends on it."""
 MONDAY = datetime(2024, 4, 29, tzinfo=UTC)
 MONDAYS_STEPS = slice(0, 24 * 60 // STEP_MINUTES)
 TUESDAYS_STEPS = slice(24 * 60 // STEP_MINUTES, 2 * 24 * 60 // STEP_MINUTES)
@@ -106,6 +118,7 @@ def run_demo(
         name: place / file
         for name, file in (
             ("toml", "city.toml"),
+            ("base", BASE),
             ("history", "history.csv"),
             ("public", "public.csv"),
             ("trips", "trips.csv"),
@@ -126,6 +139,7 @@ def run_demo(
     say(f"A model of how people move, learned from the Monday of {TEACHERS} who agreed")
     scenario = demo_scenario(city)
     scenario.save(names["toml"])
+    write_whole(names["base"], draw_streets(city))
     scenario = Scenario.load(names["toml"])
 
     say("A policy: places up to 1 km apart must look alike; who would be exposed?")
@@ -137,11 +151,15 @@ def run_demo(
     write_whole(names["released"], csv_text([answer_columns(scenario), *cells]))
 
     say("What the answers are worth, and the report")
-    known = [TrackFacts(track) for track in read_releases(names["released"], scenario)]
+    with closing(open_book(str(names["ledger"]))) as book:
+        tracks = read_releases(names["released"], scenario, book=book)
+    known = [TrackFacts(track) for track in tracks]
     truth = read_truth(names["trips"], scenario)
     errors = private_errors(known, truth)
-    write_whole(names["report"], scenario_page(scenario, known))
-    write_whole(names["private"], scenario_page(scenario, known, truth=truth), private=True)
+    ground = Ground.read(scenario, place)
+    write_whole(names["report"], scenario_page(scenario, known, ground=ground))
+    private = scenario_page(scenario, known, truth=truth, ground=ground)
+    write_whole(names["private"], private, private=True)
     return Demo(
         folder=place,
         people=tuple(facts.track.person for facts in known),
@@ -201,9 +219,36 @@ def demo_scenario(city: City) -> Scenario:
         clock=clock,
         when=Schedule(every=EVERY, phase=EVERY // 2),
         unit="m",
+        base=BASE,
     )
     states = States.on_plane(city.grid.centers, city.categories, labels)
     return Scenario.from_settings(settings, states, learned.model, learned.source)
+
+
+def draw_streets(city: City) -> str:
+    """The base map of the city as GeoJSON, in the metres of its cells: the river and fast roads."""
+    cells, size = city.grid.row_col, city.grid.cell_km * 1000
+    corner = city.grid.centers[0] - size * cells[0, ::-1]
+    rows, columns = cells.max(axis=0) + 1
+    held = np.zeros((rows, columns), dtype=bool)
+    held[cells[:, 0], cells[:, 1]] = True
+    wet = [(row, int(np.flatnonzero(~held[row])[0])) for row in range(rows) if not held[row].all()]
+    middle = np.array([[column, row] for row, column in wet], dtype=float)
+    middle[:, 0] = np.convolve(np.pad(middle[:, 0], 2, mode="edge"), np.full(5, 0.2), mode="valid")
+    left, right = (np.add(middle, [side, 0]) for side in (-0.35, 0.35))
+    band = np.concatenate([left, right[::-1], left[:1]])
+    roads = []
+    for axis in (0, 1):
+        fast = np.bincount(cells[city.fast_road, axis], minlength=int(cells.max()) + 1)
+        for number in np.flatnonzero(fast > rows // 2).tolist():
+            ends = np.array([[0.0, number], [columns - 1.0, number]])
+            roads.append(ends if axis == 0 else ends[:, ::-1])
+    return collection(
+        [
+            feature("Polygon", [corner + size * band], {"kind": "water"}),
+            *(feature("LineString", corner + size * road, {"kind": "street"}) for road in roads),
+        ]
+    )
 
 
 def _release(scenario: Scenario, trips: Path, ledger: Path) -> tuple[Answered, list[Row]]:

@@ -8,6 +8,7 @@ DphmmError
 ├── BudgetError                  the ledger's limit does not allow this release
 ├── ExposureError                a state would be exposed and nothing may be repaired
 ├── GeometryError                an exact check of a hull failed: nothing was released
+├── ServiceError                 a service refused a request, or could not be asked
 ├── StoreError                   the store cannot be read or written
 │   ├── MovedError               somebody else answered the same people meanwhile
 │   └── NotFoundError            the store holds no such person, stream or scenario
@@ -40,6 +41,7 @@ __all__ = [
     "MovedError",
     "NotFoundError",
     "ScenarioError",
+    "ServiceError",
     "StoreError",
     "TooLargeError",
     "UnknownLawWarning",
@@ -121,6 +123,19 @@ class ExposureError(DphmmError):
 
 class GeometryError(DphmmError):
     """An exact check of a hull or its fan failed; nothing was released."""
+
+
+class ServiceError(DphmmError):
+    """A service refused a request for reasons of its own, or could not be asked.
+
+    Args:
+        message: What was wrong and what to do.
+        status: The status of HTTP; None if there was no answer.
+    """
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class StoreError(DphmmError):
@@ -206,6 +221,22 @@ def expect_one_of(value: object, options: Sequence[str], argument: str) -> None:
     if not isinstance(value, str) or value not in options:
         known = f"{', '.join(options[:-1])} or {options[-1]}"
         raise ArgumentError(f"{argument} must be {known}, got {value!r}")
+
+
+def check_text(text: str, argument: str) -> str:
+    """The text, if it can be written to a file.
+
+    Args:
+        text: What was given.
+        argument: What the message calls it.
+    """
+    expect(text, str, argument)
+    try:
+        if b"\0" not in text.encode():
+            return text
+    except UnicodeEncodeError:  # half of a character
+        pass
+    raise ArgumentError(f"{argument} must be text that can be written, got other characters")
 
 
 def check_name(name: str, argument: str) -> str:

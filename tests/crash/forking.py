@@ -2,20 +2,24 @@
 
 Everything is imported once; each line on standard input forks a server on the same listening
 socket, and its process id comes back on standard output. The socket outlives the servers, so
-clients that connect while none is there wait a moment.
+clients that connect while none is there wait a moment, and several servers share it. SIGUSR1
+makes the SQLite store of a server read-only, or lets it be written again.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
+from multiprocessing import forkserver
 
 from dphmm.books import MemoryBook, Store
-from dphmm.books.database import Sqlite
-from dphmm.service import ServiceSettings
-from dphmm.service.app import create_app  # noqa: F401  loaded before the forks
+from dphmm.books.database import Database, Sqlite
+from dphmm.service import ServiceSettings, warm  # noqa: F401  loaded before the forks
+from dphmm.service.app import create_app  # noqa: F401
 from dphmm.service.server import serve
+from dphmm.service.workers import PROCESSES
 from tests.crash import world
 
 SETTINGS = ServiceSettings(tick=0, rate=0, threads=4)
@@ -30,12 +34,12 @@ class LateSqlite(Sqlite):
     def _run(self, begin):
         connection = self._connection()
         if not connection.in_transaction:
-            if begin == "BEGIN":  # a read, which may come from a thread that never writes
+            if begin != "BEGIN IMMEDIATE":  # a read, maybe from a thread that never writes
                 yield from super()._run(begin)
                 return
             connection.execute(begin)
         yield from super()._run.__func__(_NoBegin(self, connection), begin)
-        self.begun += begin != "BEGIN"
+        self.begun += begin == "BEGIN IMMEDIATE"
         if self.begun % LATE == 0:
             connection.execute("COMMIT")
 
@@ -67,6 +71,19 @@ class _NoBegin:
         return self._database._explained(error)
 
 
+def obey_signal(database: Database) -> None:
+    """Let a signal say whether the database can be written."""
+    connection, is_closed = database._connection, [False]
+
+    def find():
+        found = connection()
+        found.execute(f"PRAGMA query_only = {int(is_closed[0])}")
+        return found
+
+    database._connection = find
+    signal.signal(signal.SIGUSR1, lambda *_: is_closed.__setitem__(0, not is_closed[0]))
+
+
 def run_server(url: str, late: bool, anchor: str | None, descriptor: int) -> None:
     store = Store.open(url, anchor=anchor)
     settings = SETTINGS
@@ -75,7 +92,19 @@ def run_server(url: str, late: bool, anchor: str | None, descriptor: int) -> Non
         store.close()
         store.database = LateSqlite(path)
         settings = ServiceSettings(tick=0, rate=0, threads=1)
+    elif isinstance(store.database, Sqlite):
+        obey_signal(store.database)
     serve(store, settings, descriptor=descriptor)
+
+
+def share_workers() -> None:
+    """Start the process that workers come from here, once, and not in every server.
+
+    It loads the compiled code, which takes seconds; a server that was forked finds it by the
+    same address. Who asked for a worker and was killed is gone for the worker all the same.
+    """
+    PROCESSES.Process(target=os.getpid).start()
+    forkserver._forkserver.ensure_running = lambda: None
 
 
 def say(word: object) -> None:
@@ -87,17 +116,18 @@ def main() -> None:
     url, late = sys.argv[1], "late" in sys.argv[2:]
     named = dict(word.split("=", 1) for word in sys.argv[2:] if "=" in word)
     world.release(MemoryBook(), "warm", 1, 4)  # compiled code is loaded before the first fork
+    share_workers()
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     say(listening.getsockname()[1])
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is gone at once
     for _ in sys.stdin:
         child = os.fork()
         if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             sys.stdin.close()
             run_server(url, late, named.get("anchor"), listening.fileno())
             os._exit(0)
         say(child)
-        os.waitpid(child, 0)
-        say("gone")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,25 @@ import asyncio
 import httpx
 
 
+class Direct(httpx.BaseTransport):
+    """What carries the requests of a client that blocks, without a network."""
+
+    def __init__(self, app):
+        self._app = app
+
+    def handle_request(self, request):
+        return asyncio.run(self._handle(request))
+
+    async def _handle(self, request):
+        transport = httpx.ASGITransport(self._app)
+        sent = httpx.Request(
+            request.method, request.url, headers=request.headers, content=request.read()
+        )
+        response = await transport.handle_async_request(sent)
+        content = await response.aread()
+        return httpx.Response(response.status_code, headers=response.headers, content=content)
+
+
 class Http:
     """One request at a time, each on a loop of its own."""
 

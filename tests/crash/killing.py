@@ -1,4 +1,4 @@
-"""Ten clients, a hundred people, and a server that is killed at random moments."""
+"""Ten clients, a hundred people, and servers that are struck at random moments."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import http.client
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import TypeAlias
 
 from dphmm.books import SCOPES, Store, create_key, find_problems
 from tests.crash import paper_scenario
@@ -35,9 +39,18 @@ class Seen:
     errors: list[str] = field(default_factory=list)
     refused: list[tuple[str, int]] = field(default_factory=list)
     kills: int = 0
+    strikes: Counter[str] = field(default_factory=Counter)
     retried: int = 0
     repeated: int = 0
     erased: Counter[str] = field(default_factory=Counter)
+
+    def counts(self) -> str:
+        """For those who run the full form: `pytest -rP` shows it."""
+        return (
+            f"{dict(self.strikes)}: {len(self.answers)} answers, {self.repeated} repeated, "
+            f"{self.retried} asked again, {len(self.refused)} refused by a budget, "
+            f"{sum(self.erased.values())} erased"
+        )
 
     def violations(self, url: str, anchor: str | None = None) -> list[str]:
         """Everything that must never happen, one sentence each."""
@@ -79,8 +92,37 @@ class Seen:
         return found
 
 
+Strike: TypeAlias = Callable[[int], AbstractContextManager[None]]
+"""Trouble around a server, given by its process, for as long as the context is open."""
+
+
+@contextmanager
+def full_disk(server: int) -> Iterator[None]:
+    """No file of the server grows beyond its first page: so a full disk looks to SQLite."""
+    endless = resource.RLIM_INFINITY
+    with suppress(ProcessLookupError):  # it has ended, or was killed on the full disk
+        resource.prlimit(server, resource.RLIMIT_FSIZE, (4096, endless))
+    yield
+    with suppress(ProcessLookupError):
+        resource.prlimit(server, resource.RLIMIT_FSIZE, (endless, endless))
+
+
+@contextmanager
+def read_only(server: int) -> Iterator[None]:
+    """The server's SQLite store can only be read; see `forking`."""
+    with suppress(ProcessLookupError):
+        os.kill(server, signal.SIGUSR1)
+    yield
+    with suppress(ProcessLookupError):
+        os.kill(server, signal.SIGUSR1)
+
+
 class Killing:
-    """A store, a process that forks servers, and clients."""
+    """A store, a process that forks servers, and clients.
+
+    The servers are killed; where there are strikes, those come by turns with it, and every other
+    one hits a server that is killed while it lasts.
+    """
 
     def __init__(
         self,
@@ -91,8 +133,11 @@ class Killing:
         budget: str | None = None,
         anchor: str | None = None,
         erasing: float = 0,
+        servers: int = 1,
+        strikes: Sequence[Strike] = (),
     ) -> None:
         self._random = random.Random(seed)
+        self._servers, self._strikes = servers, (None, *strikes)
         self._budget, self._erasing = budget, erasing
         self.url = url
         store = Store.open(url, anchor=anchor)
@@ -118,7 +163,7 @@ class Killing:
     def run(self, kills: int) -> Seen:
         """Let the clients release while the server is killed this many times."""
         try:
-            server = self._fork()
+            servers = [self._fork() for _ in range(self._servers)]
             scenario = self._ask_until("POST", "/v1/scenarios", paper_scenario.body())["id"]
             self._people = f"/v1/scenarios/{scenario}/people/"
             for person in range(PEOPLE):
@@ -134,20 +179,36 @@ class Killing:
                 if number % EARLY:
                     self._wait_for_answers()
                 time.sleep(self._random.uniform(0, LONGEST_LIFE))
-                self._kill(server)
+                place = self._random.randrange(self._servers)
+                servers[place] = self._hit(number, servers[place])
                 self._seen.kills += 1
-                server = self._fork()
             self._wait_for_answers()
             self._over.set()
             for client in clients:
                 client.join(PATIENCE)
-            self._kill(server)
+            for server in servers:
+                self._kill(server)
         finally:
             self._over.set()
             self._forking.stdin.close()
             self._forking.wait(30)
             self._forking.stdout.close()
         return self._seen
+
+    def _hit(self, number: int, server: int) -> int:
+        """Strike a server; gives the one that is there afterwards."""
+        turn, which = divmod(number, len(self._strikes))
+        strike = self._strikes[which]
+        self._seen.strikes["kill" if strike is None else strike.__name__] += 1
+        if strike is None:
+            self._kill(server)
+            return self._fork()
+        with strike(server):
+            time.sleep(self._random.uniform(0, LONGEST_LIFE))
+            if turn % 2:
+                self._kill(server)
+        # One that was just starting ends where the database is away; it is started again.
+        return server if Path(f"/proc/{server}").exists() else self._fork()
 
     def _wait_for_answers(self) -> None:
         before, end = len(self._seen.answers), time.monotonic() + PATIENCE
@@ -163,8 +224,10 @@ class Killing:
         return int(self._said())
 
     def _kill(self, server: int) -> None:
-        os.kill(server, signal.SIGKILL)
-        assert self._said() == "gone"
+        with suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
+        while Path(f"/proc/{server}").exists():
+            time.sleep(0.001)
 
     def _client(self, seed: float) -> None:
         choose = random.Random(seed)

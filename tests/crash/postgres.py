@@ -9,14 +9,17 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.conftest import find_postgres_programs
 
 PORT = 54330
+PATIENCE = 100
+"""Tenths of a second for a server to start again."""
 
 
 @dataclass
@@ -55,11 +58,52 @@ class Server:
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
 
+    def kill(self) -> None:
+        """End the server as a fault of its machine would."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        self._signal(signal.SIGKILL)
+        while Path(f"/proc/{first}").exists() and _is_running(first):
+            time.sleep(0.01)
+
+    @contextmanager
+    def killed(self, _: int) -> Iterator[None]:
+        """A strike: the server is killed, and started again at the end."""
+        self.kill()
+        yield
+        for last in range(PATIENCE, -1, -1):
+            with suppress(() if not last else subprocess.CalledProcessError):
+                self.start()
+                break
+            time.sleep(0.1)  # a session of the one that was killed has not noticed yet
+
+    @contextmanager
+    def frozen(self, _: int) -> Iterator[None]:
+        """A strike: nothing comes from the server, and nobody is told."""
+        self.freeze()
+        yield
+        self.thaw()
+
+    @contextmanager
+    def read_only(self, _: int) -> Iterator[None]:
+        """A strike: every session may only read."""
+        self._set("default_transaction_read_only", "on")
+        yield
+        self._set("default_transaction_read_only", "off")
+
+    def _set(self, name: str, value: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute("SET default_transaction_read_only = off")
+            connection.execute(f"ALTER SYSTEM SET {name} = {value}")
+            connection.execute("SELECT pg_reload_conf()")
+
     def _signal(self, number: int) -> None:
         first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         for process in (first, *map(int, children)):
-            os.kill(process, number)
+            with suppress(ProcessLookupError):  # a session that has just ended
+                os.kill(process, number)
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(self.programs / program), *map(str, arguments)]
@@ -74,6 +118,12 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+
+def _is_running(process: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 @contextmanager

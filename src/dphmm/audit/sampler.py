@@ -205,7 +205,9 @@ def checked(sampler: Sampler) -> Checked:
 
 def _limits(claimed: Exact | Sequence[Exact], edges: Answers) -> dict[tuple[int, int], Fraction]:
     """What is claimed for each edge: the least, if it is listed twice."""
-    several = isinstance(claimed, (list, tuple)) or getattr(claimed, "ndim", 0) > 0
+    several = isinstance(claimed, (list, tuple)) or (
+        isinstance(claimed, np.ndarray) and claimed.ndim > 0
+    )
     each = list(claimed) if several else [claimed] * len(edges)  # type: ignore[arg-type]
     if len(each) != len(edges):
         raise ArgumentError(f"claimed must be one epsilon, or {len(edges)}, got {len(each)}")

@@ -11,18 +11,17 @@ from typing import Any
 from dphmm.books.database import Row, Transaction
 from dphmm.books.opening import version_of
 from dphmm.books.rows import (
-    CELLS,
     PERSON,
     Person,
     find_facts,
     find_queries,
     find_standing,
     person_of,
-    put_mark,
 )
 from dphmm.books.sealing import MODULUS, extend, total
 from dphmm.books.store import Store
 from dphmm.books.tombstones import STONE, Tombstone, read_tombstone
+from dphmm.books.writing import CELLS, put_mark
 from dphmm.cost.budget import Budget
 from dphmm.cost.limit import Limit, begin_of, step_of
 from dphmm.errors import DataError, NotFoundError, StoreError

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -43,8 +42,8 @@ class Transaction(ABC):
         """Run one statement, with ? for each value, and return what it gives."""
 
     @abstractmethod
-    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        """Run one statement for each row of values."""
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        """Run one statement for each row of values, and count the rows that it changed."""
 
     def row(self, sql: str, values: Sequence[object] = ()) -> Row | None:
         """The first row, or None."""
@@ -76,8 +75,13 @@ class Database(ABC):
         self._guard = threading.Lock()
 
     @abstractmethod
-    def transaction(self, write: bool = True) -> AbstractContextManager[Transaction]:
-        """A context in which everything is done or nothing; it is durable when left."""
+    def transaction(
+        self, write: bool = True, *, single: bool = False
+    ) -> AbstractContextManager[Transaction]:
+        """A context in which everything is done or nothing; it is durable when left.
+
+        One that is for a `single` statement which reads needs no beginning and no end.
+        """
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -132,8 +136,8 @@ class _SqliteTransaction(Transaction):
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         return self._connection.execute(sql, values).fetchall()
 
-    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
-        self._connection.executemany(sql, rows)
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
+        return self._connection.executemany(sql, rows).rowcount
 
 
 class Sqlite(Database):
@@ -153,6 +157,9 @@ class Sqlite(Database):
     def _connect(self) -> sqlite3.Connection:
         if not Path(self.name).absolute().parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
+        if Path(self.name).exists() and not Path(self.name).is_file():
+            # A folder or a device, whose rights are not ours to take away.
+            raise StoreError(f"the store {self.name} must be a file, got something else")
         _close_to_others(self.name)
         connection = sqlite3.connect(
             self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
@@ -168,23 +175,25 @@ class Sqlite(Database):
         return connection
 
     @contextmanager
-    def transaction(self, write: bool = True) -> Iterator[Transaction]:
+    def transaction(self, write: bool = True, *, single: bool = False) -> Iterator[Transaction]:
         """See `Database.transaction`; a write takes the file's one lock from the start."""
         if write:
             with self._writing:
                 yield from self._run("BEGIN IMMEDIATE")
         else:
-            yield from self._run("BEGIN")
+            yield from self._run(None if single else "BEGIN")
 
-    def _run(self, begin: str) -> Iterator[Transaction]:
+    def _run(self, begin: str | None) -> Iterator[Transaction]:
         try:
             connection = self._connection()
-            connection.execute(begin)
+            if begin is not None:
+                connection.execute(begin)
         except sqlite3.Error as error:
             raise self._explained(error) from error
         try:
             yield _SqliteTransaction(connection)
-            connection.execute("COMMIT")
+            if begin is not None:
+                connection.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -221,13 +230,13 @@ class Sqlite(Database):
 
 def _close_to_others(path: str) -> None:
     """Make a file that only its owner can read, or close one that others could, with its log."""
-    with suppress(OSError):  # SQLite says what is wrong with it
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # Only a new file is opened here: closing one drops every lock that this process has on it, and
+    # then other processes remove the log that it still writes to.
+    with suppress(OSError):  # it is there, or SQLite says what is wrong with it
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     for name in (path, f"{path}-wal", f"{path}-shm"):
         with suppress(OSError):  # it is another user's, or not there
-            mode = os.stat(name).st_mode
-            # A folder given by mistake is left as it is: nobody could enter it any more.
-            if stat.S_ISREG(mode) and mode & 0o077:
+            if os.stat(name).st_mode & 0o077:
                 os.chmod(name, 0o600)
 
 
@@ -245,10 +254,11 @@ class _PostgresTransaction(Transaction):
         cursor = self._connection.execute(sql.replace("?", "%s"), values)
         return cursor.fetchall() if cursor.description else []
 
-    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+    def many(self, sql: str, rows: Sequence[Sequence[object]]) -> int:
         self._hear()
         with self._connection.cursor() as cursor:
             cursor.executemany(sql.replace("?", "%s"), rows)
+            return int(cursor.rowcount)
 
 
 class Postgres(Database):
@@ -292,13 +302,14 @@ class Postgres(Database):
         return connection
 
     @contextmanager
-    def transaction(self, write: bool = True) -> Iterator[Transaction]:
+    def transaction(self, write: bool = True, *, single: bool = False) -> Iterator[Transaction]:
         """See `Database.transaction`; given up when the server says nothing for a while."""
         connection = None
         try:
             connection = self._connection()
-            with self._watch.over(connection.fileno()) as hear, connection.transaction():
-                if not write:
+            around = nullcontext() if single else connection.transaction()
+            with self._watch.over(connection.fileno()) as hear, around:
+                if not write and not single:
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 yield _PostgresTransaction(connection, hear)
                 hear()

@@ -14,7 +14,8 @@ import base64
 import json
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -80,7 +81,7 @@ class Journal(MemoryBook):
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
         """See `Book`."""
-        with self._guard:
+        with self._lock:
             self._check(answers, standings, places)
             new = [record for table in answers for record in table.records()]
             lines = [self._answer_line(record) for record in new]
@@ -95,27 +96,29 @@ class Journal(MemoryBook):
                 or len(self._records.get(standing.line, ())) + counts.get(standing.line, 0)
                 >= self._written[standing.line] + OFTEN
             ]
-            self._append(lines, due)
-            for record in new:
-                self._keep(record)
-            self._stand(standings)
-            for standing in due:
-                self._written[standing.line] = len(self._records.get(standing.line, ()))
+            with self._writing():
+                self._append(lines, due)
+                for record in new:
+                    self._keep(record)
+                self._stand(standings)
+                for standing in due:
+                    self._written[standing.line] = len(self._records.get(standing.line, ()))
             if standings and len(self._standings) * standings[0].belief.n_states > HELD:
                 self._put_down()
 
     def adopt(self, standing: Standing) -> None:
         """See `MemoryBook`; the file says that it happened."""
         expect(standing, Standing, "standing")
-        with self._guard:
+        with self._lock:
             before = self._find_standing(standing.line)
             check_adoption(before, standing)
             was = None if before is None else before.law.hex()
             facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
-            self._append([_line("adopted", facts)], [standing])
-            self._stand([standing])
-            self._adopted_at[standing.line] = self._on_disk[standing.line]
-            self._written[standing.line] = len(self._records.get(standing.line, ()))
+            with self._writing():
+                self._append([_line("adopted", facts)], [standing])
+                self._stand([standing])
+                self._adopted_at[standing.line] = self._on_disk[standing.line]
+                self._written[standing.line] = len(self._records.get(standing.line, ()))
 
     def adopted(self, line: Line) -> Standing | None:
         """See `Book`."""
@@ -125,7 +128,7 @@ class Journal(MemoryBook):
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`."""
         expect(key, KeyInUse, "key")
-        with self._guard:
+        with self._lock, self._writing():
             self._append([_line("key", vars(key))])
             super().use_key(key)
 
@@ -134,7 +137,7 @@ class Journal(MemoryBook):
         if self._file.closed:
             return
         try:
-            with self._guard:
+            with self._lock:
                 self._put_down()
         finally:
             self._file.close()
@@ -150,10 +153,11 @@ class Journal(MemoryBook):
             for line, standing in self._standings.items()
             if len(self._records.get(line, ())) > self._written.get(line, 0)
         ]
-        self._append([], behind)
-        for standing in behind:
-            self._written[standing.line] = len(self._records.get(standing.line, ()))
-        self._standings.clear()
+        with self._writing():
+            self._append([], behind)
+            for standing in behind:
+                self._written[standing.line] = len(self._records.get(standing.line, ()))
+            self._standings.clear()
 
     def _find_standing(self, line: Line) -> Standing | None:
         return self._standings.get(line) or self._read_standing(self._on_disk.get(line))
@@ -161,8 +165,7 @@ class Journal(MemoryBook):
     def _read_standing(self, place: tuple[int, int] | None) -> Standing | None:
         if place is None:
             return None
-        if self._file.closed:
-            raise ArgumentError("book must be open, got a journal that was closed")
+        self._check_open()
         start, size = place
         return _standing(json.loads(os.pread(self._file.fileno(), size, start)))
 
@@ -194,6 +197,29 @@ class Journal(MemoryBook):
         if not record.private:
             facts["private"] = False
         return _line("answer", facts)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Change what is on disk and what is known here together.
+
+        Who is stopped in between may have written an answer that is not known here, and would
+        draw another for its moment: the file is let go, and whoever opens it again finds it.
+        """
+        self._check_open()
+        try:
+            yield
+        except OSError:
+            raise  # nothing is on disk
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _check_open(self) -> None:
+        if self._file.closed:
+            raise ArgumentError(
+                "book must be open, got a journal that was closed, or stopped while it was "
+                "written; open it again"
+            )
 
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
         """Write lines and wait until they are on disk; all of them are there, or an error."""

@@ -20,12 +20,12 @@ from dphmm.books.rows import (
     find_queries,
     find_standing,
     person_of,
-    replace_people,
     set_fact,
 )
 from dphmm.books.sealing import Seals
 from dphmm.books.store import Store
 from dphmm.books.tombstones import STONE, Tombstone, read_tombstone, write_tombstone
+from dphmm.books.writing import replace_people
 from dphmm.cost.limit import FOREVER, Limit, begin_of, step_of
 from dphmm.errors import ArgumentError, NotFoundError
 from dphmm.geometry.exact import Exact, as_epsilon

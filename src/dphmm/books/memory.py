@@ -9,7 +9,7 @@ from numbers import Integral
 
 from dphmm.cost.budget import Span
 from dphmm.cost.limit import begin_of, slot_from
-from dphmm.cost.sharing import Single, Turns
+from dphmm.cost.sharing import Single
 from dphmm.cost.totals import Totals
 from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
@@ -40,7 +40,7 @@ class MemoryBook(Single):
         self._spent: dict[tuple[str, str], Totals] = {}
         self._versions: dict[tuple[str, str], int] = {}
         self._key: KeyInUse | None = None
-        self._guard = Turns("book")
+        self._share("book")
 
     @property
     def people(self) -> tuple[tuple[str, str], ...]:
@@ -60,14 +60,14 @@ class MemoryBook(Single):
         """
         expect(client, str, "client")
         expect(person, str, "person")
-        with self._guard:
+        with self._lock:
             lines = self._asked.get((client, person), ())
             found = [record for line in lines for record in self._records[line].values()]
         return sorted(found, key=lambda record: record.time)
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
-        with self._guard:
+        with self._lock:
             return [self._place(line) for line in expect_each(lines, Line, "lines")]
 
     def _place(self, line: Line) -> Place:
@@ -98,7 +98,7 @@ class MemoryBook(Single):
 
     def _recent(self, person: tuple[str, str], clock: str, since: int) -> list[Span]:
         found = []
-        with self._guard:
+        with self._lock:
             for line, own in self._clocks.get(person, {}).items():
                 earliest = slot_from(since, own, clock)
                 for time, record in reversed(self._records.get(line, {}).items()):
@@ -109,7 +109,7 @@ class MemoryBook(Single):
 
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`."""
-        with self._guard:
+        with self._lock:
             said = self._said(line)
             if not said or next(reversed(said)) <= after:
                 return ()
@@ -117,14 +117,14 @@ class MemoryBook(Single):
 
     def answers(self, line: Line, *, after: int | None = None) -> list[Record]:
         """See `Book`."""
-        with self._guard:
+        with self._lock:
             said = self._said(line).values()
             return [record for record in said if after is None or record.time > after]
 
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
         times = expect_each(times, Integral, "times")
-        with self._guard:
+        with self._lock:
             said = self._said(line)
             return {time: said[time] for time in times if time in said}
 
@@ -132,7 +132,7 @@ class MemoryBook(Single):
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
         """See `Book`."""
-        with self._guard:
+        with self._lock:
             self._check(answers, standings, places)
             for table in answers:
                 for record in table.records():
@@ -160,10 +160,11 @@ class MemoryBook(Single):
             self._asked.setdefault(person, []).append(record.line)
         if record.time in said:
             raise StoreError("a moment must be answered once, got a second answer for one")
-        said[record.time] = record
         if person not in self._spent:
             self._spent[person] = Totals([Fraction(0)])
+        # Paid first: who is stopped in between has paid for nothing, and no answer is free.
         self._spent[person].add(0, record.epsilon)
+        said[record.time] = record
 
     def _stand(self, standings: Sequence[Standing]) -> None:
         for standing in standings:
@@ -180,7 +181,7 @@ class MemoryBook(Single):
             standing: Where the line stands, under the other law.
         """
         expect(standing, Standing, "standing")
-        with self._guard:
+        with self._lock:
             check_adoption(self._find_standing(standing.line), standing)
             self._stand([standing])
             self._adopted[standing.line] = standing
@@ -206,7 +207,7 @@ class MemoryBook(Single):
     def latest(self) -> dict[str, int]:
         """The last slot of each clock that was answered for anybody."""
         found: dict[str, int] = {}
-        with self._guard:
+        with self._lock:
             for line, said in self._records.items():
                 if said:
                     clock, last = self._clocks.get(line[:2], {}).get(line, ""), next(reversed(said))

@@ -7,17 +7,15 @@ import secrets
 
 from dphmm.books.database import Database, Transaction
 from dphmm.books.rows import (
-    CELLS,
     PERSON,
     find_facts,
     person_of,
-    put_mark,
-    replace_people,
     set_fact,
 )
 from dphmm.books.schema import MIGRATIONS, OLDEST, VERSION, statements
 from dphmm.books.sealing import NO_HEAD, Seals, extend, make_roots
 from dphmm.books.tombstones import STONE, read_tombstone
+from dphmm.books.writing import CELLS, put_mark, replace_people
 from dphmm.errors import StoreError
 
 __all__ = ["SALT_BYTES", "make_tables", "prepare", "version_of"]

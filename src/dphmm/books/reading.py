@@ -5,11 +5,12 @@ Nothing is written here. No true state is in a store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from numbers import Integral
 from threading import Lock
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -36,7 +37,8 @@ from dphmm.books.witness import Witness
 from dphmm.cost.budget import Span
 from dphmm.cost.ledger import Ledger
 from dphmm.cost.limit import FOREVER, begin_of, slot_from, step_of
-from dphmm.errors import ArgumentError, NotFoundError, expect, expect_each
+from dphmm.errors import ArgumentError, NotFoundError, check_text, expect, expect_each
+from dphmm.geometry.exact import whole
 from dphmm.release.admission import Place
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line, check_client
@@ -94,41 +96,54 @@ class StoreReading:
         if not expect_each(lines, Line, "lines"):
             return []
         expected = self.witness.look()
+        is_checked = self._key is not None and self.witness.anchor is None
+        if is_checked and len(lines) == 1 and (place := self._place_at_once(*lines)) is not None:
+            return [place]
         with self.database.transaction(write=False) as transaction:
-            if self._key is None or self.witness.anchor is not None:
+            if not is_checked:
                 self._key = key_in_use(self.witness.check(transaction, expected))
             return [self._place(transaction, line, self._key) for line in lines]
+
+    def _place_at_once(self, line: Line) -> Place | None:
+        """Where somebody is whose standing is in memory: one row is asked for, to compare."""
+        with self.database.transaction(write=False, single=True) as transaction:
+            person = find_person(transaction, line.client, line.person)
+        standing = None if person is None else self._remembered(person, line.query)
+        if person is None or standing is None:
+            return None
+        return self._place_of(line, person, self._key, standing=standing, latest=standing.time)
 
     def _place(self, transaction: Transaction, line: Line, key: KeyInUse | None) -> Place:
         person = find_person(transaction, line.client, line.person)
         standing = None if person is None else self._standing(transaction, person, line.query)
         latest = None if standing is None else standing.time
-        found, clock = person, None
+        clock = None
         if standing is None:
             stone = self._stone(transaction, line.client, line.person)
             latest, clock = stone.times.get(line.query), stone.clocks.get(line.query)
-            if found is None:
-                found = self._unknown(line, stone)
+            if person is None:
+                person = self._unknown(line, stone)
                 if stone.closed:
-                    return Place(opens=_never, version=found.version, limit=found.limit, key=key)
+                    return Place(opens=_never, version=person.version, limit=person.limit, key=key)
             else:
                 # A question that only came beside another one has answers and no standing.
-                latest = latest_answers(transaction, found.number).get(line.query, latest)
-        assert found is not None
+                latest = latest_answers(transaction, person.number).get(line.query, latest)
+        assert person is not None
+        return self._place_of(line, person, key, standing=standing, latest=latest, clock=clock)
+
+    def _place_of(self, line: Line, person: Person, key: KeyInUse | None, **facts: Any) -> Place:
+        known = person.number != 0
         return Place(
-            standing=standing,
-            latest=latest,
-            answered=()
-            if person is None
-            else AnsweredTimes(self.database, person.number, line.query),
-            spent=found.spent,
-            recent=cache(partial(self._recent, line, found)),
-            limit=found.limit,
+            answered=AnsweredTimes(self.database, person.number, line.query) if known else (),
+            spent=person.spent,
+            recent=_Recent(partial(self._recent, line, person)),
+            limit=person.limit,
             opens=partial(self._opens, key),
             key=key,
-            known=person is not None,
-            version=found.version,
-            clock=clock,
+            known=known,
+            version=person.version,
+            row=person if known else None,
+            **facts,
         )
 
     def _opens(self, key: KeyInUse | None, clock: str) -> int | None:
@@ -159,16 +174,19 @@ class StoreReading:
             person: Their name.
             client: Whose person it is.
         """
-        expect(client, str, "client")
-        expect(person, str, "person")
+        check_text(client, "client")
+        check_text(person, "person")
         return tombstone_name(self._secret, client, person)
 
     def _standing(self, transaction: Transaction, person: Person, query: str) -> Standing | None:
+        kept = self._remembered(person, query)
+        return find_standing(transaction, person.number, query) if kept is None else kept
+
+    def _remembered(self, person: Person, query: str) -> Standing | None:
+        """Where a line stands, if it was written here and nobody has written since."""
         with self._guard:
             version, kept = self._standings.get((person.number, query), (-1, None))
-        if kept is not None and version == person.version:
-            return kept
-        return find_standing(transaction, person.number, query)
+        return kept if version == person.version else None
 
     def _remember(self, work: Sequence[tuple[Person, Standing, object]]) -> None:
         """Keep where people stand who were just written."""
@@ -202,7 +220,8 @@ class StoreReading:
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
         expect(line, Line, "line")
-        if not expect_each(times, Integral, "times"):
+        times = [whole(time, "times", None) for time in expect_each(times, Integral, "times")]
+        if not times:
             return {}
         with self.database.transaction(write=False) as transaction:
             person = self._known(transaction, line.client, line.person)
@@ -299,6 +318,20 @@ class StoreReading:
         if found is None:
             raise NotFoundError("person must be one of the store, got another")
         return found
+
+
+class _Recent:
+    """What was spent, looked up when somebody asks, and once for each clock and instant."""
+
+    def __init__(self, find: Callable[[str, int], list[Span]]) -> None:
+        self._find = find
+        self._found: dict[tuple[str, int], list[Span]] = {}
+
+    def __call__(self, clock: str, since: int) -> list[Span]:
+        asked = (clock, since)
+        if asked not in self._found:
+            self._found[asked] = self._find(clock, since)
+        return self._found[asked]
 
 
 def _never(clock: str) -> int:

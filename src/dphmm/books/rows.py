@@ -1,4 +1,4 @@
-"""Answers, standings and people as rows of a database, and back."""
+"""Answers, standings and people, read from the rows of a database."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from math import inf
 from typing import NamedTuple
 
 from dphmm.books.database import Database, Row, Transaction
-from dphmm.books.sealing import NO_HEAD, Seals, extend, seal
+from dphmm.books.sealing import NO_HEAD, seal
 from dphmm.cost.ledger import Entry
 from dphmm.cost.limit import Limit
-from dphmm.cost.totals import add_up
-from dphmm.errors import DataError, StoreError, expect
+from dphmm.errors import DataError, StoreError, check_text
 from dphmm.geometry.exact import whole
 from dphmm.release.book import KeyInUse
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
-from dphmm.release.standing import CHECKSUM, Standing
+from dphmm.release.standing import Standing
 
 __all__ = [
     "AnsweredTimes",
     "Person",
-    "add_person",
     "find_answers",
     "find_entries",
     "find_facts",
@@ -36,9 +34,7 @@ __all__ = [
     "key_in_use",
     "latest_answers",
     "list_answers",
-    "replace_people",
     "set_fact",
-    "write",
 ]
 
 ANSWER = "time, law, epsilon, constrained, lattice, spacing, estimate, statement, private"
@@ -111,8 +107,8 @@ def find_person(
     transaction: Transaction, client: str, name: str, *, lock: bool = False
 ) -> Person | None:
     """The person, if the store knows them; locked until the end of the transaction if asked."""
-    expect(client, str, "client")
-    expect(name, str, "person")
+    check_text(client, "client")
+    check_text(name, "person")
     row = transaction.row(
         f"SELECT {PERSON} FROM people WHERE client = ? AND name = ?"
         + (transaction.for_update if lock else ""),
@@ -149,7 +145,12 @@ def set_fact(transaction: Transaction, name: str, value: str | None) -> None:
 
 def key_in_use(facts: Mapping[str, str]) -> KeyInUse | None:
     """The key that the store's noise comes from; None before the first answer."""
-    return KeyInUse(**json.loads(facts["key"])) if "key" in facts else None
+    return _read_key(facts["key"]) if "key" in facts else None
+
+
+@lru_cache(16)
+def _read_key(text: str) -> KeyInUse:
+    return KeyInUse(**json.loads(text))
 
 
 def find_standing(
@@ -290,102 +291,3 @@ def latest_answers(transaction: Transaction, person: int) -> dict[str, int]:
         "SELECT query, max(time) FROM answers WHERE person = ? GROUP BY query", (person,)
     )
     return dict(map(tuple, rows))
-
-
-def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]]) -> None:
-    """Write what was said about some people and where they stand now.
-
-    The database refuses a second answer for the same moment.
-    """
-    answers: list[tuple[object, ...]] = []
-    standings: list[tuple[object, ...]] = []
-    people: list[tuple[Person | None, Person]] = []
-    for person, standing, records in work:
-        head, prices = person.head, [person.spent]
-        for number, record in enumerate(records, start=person.entries + 1):
-            cells = _cells(record)
-            head = extend(head, person.salt, (number, *cells))
-            answers.append((person.number, number, *cells))
-            prices.append(record.epsilon)
-        law, query, content = standing.law.hex(), standing.line.query, standing.to_bytes()
-        standings.append((person.number, query, law, standing.time, content))
-        after = Person(
-            *(*person[:5], str(add_up(prices)), person.entries + len(records), person.version + 1),
-            *(person.salt, head, put_mark(person.marks, query, content)),
-        )
-        people.append((person, after))
-    transaction = seals.transaction
-    transaction.many(
-        f"INSERT INTO answers (person, number, {CELLS}) VALUES (?{11 * ', ?'})", answers
-    )
-    transaction.many(
-        "INSERT INTO standings (person, query, law, time, content) VALUES (?, ?, ?, ?, ?) "
-        "ON CONFLICT (person, query) DO UPDATE SET "
-        "law = excluded.law, time = excluded.time, content = excluded.content",
-        standings,
-    )
-    # Budget, salt and what is carried stay as they are.
-    _swap_seals(seals, people)
-    transaction.many(
-        "UPDATE people SET spent = ?, entries = ?, commits = ?, head = ?, marks = ? WHERE id = ?",
-        [(*after[5:8], after.head, after.marks, after.number) for _, after in people],
-    )
-
-
-def put_mark(marks: str, query: str, content: bytes) -> str:
-    """The lines of all questions, with the checksum at the end of a standing's bytes for one."""
-    begin = f"{query}\t"
-    others = [line for line in marks.split("\n") if line and not line.startswith(begin)]
-    return "\n".join(sorted([*others, begin + content[-CHECKSUM:].hex()]))
-
-
-def replace_people(seals: Seals, pairs: Sequence[tuple[Person | None, Person]]) -> None:
-    """Write people as they are now, who were locked as they were before; None had no seal yet."""
-    _swap_seals(seals, pairs)
-    seals.transaction.many(
-        "UPDATE people SET budget = ?, carried = ?, spent = ?, entries = ?, commits = ?, "
-        "salt = ?, head = ?, marks = ? WHERE id = ?",
-        [(*after[3:], after.number) for _, after in pairs],
-    )
-
-
-def _swap_seals(seals: Seals, pairs: Sequence[tuple[Person | None, Person]]) -> None:
-    for before, after in pairs:
-        seals.swap(0 if before is None else before.seal(), after.seal())
-
-
-def add_person(seals: Seals, person: Person) -> None:
-    """Write somebody new, unless another server was quicker."""
-    client, name, _, *facts = person
-    added = seals.transaction.row(
-        "INSERT INTO people (client, name, budget, carried, spent, entries, commits, salt, head, "
-        f"marks) VALUES (?{9 * ', ?'}) ON CONFLICT (client, name) DO NOTHING RETURNING id",
-        (client, name, *facts),
-    )
-    if added is not None:
-        seals.swap(0, person._replace(number=added[0]).seal())
-
-
-CELLS = "query, time, law, lattice, spacing, estimate, epsilon, constrained, private, statement"
-"""What is written of an answer, in the order of its commitment; the statement is a free text."""
-
-
-def _cells(record: Record) -> tuple[object, ...]:
-    return (
-        record.line.query,
-        record.time,
-        record.law,
-        _listed(record.lattice),
-        str(record.spacing),
-        _listed(record.estimate),
-        str(record.epsilon),
-        str(record.constrained),
-        int(record.private),
-        record.statement,
-    )
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    """Numbers as JSON; Python writes finite ones alike, and several times quicker."""
-    text = str(list(values))
-    return json.dumps(values) if "n" in text else text

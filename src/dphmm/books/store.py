@@ -19,17 +19,15 @@ from dphmm.books.opening import SALT_BYTES, prepare
 from dphmm.books.reading import StoreReading
 from dphmm.books.rows import (
     Person,
-    add_person,
     find_facts,
     find_person,
     find_queries,
     key_in_use,
-    replace_people,
     set_fact,
-    write,
 )
 from dphmm.books.sealing import Seals
 from dphmm.books.tombstones import Tombstone, bury
+from dphmm.books.writing import add_person, replace_people, write
 from dphmm.cost.limit import Limit
 from dphmm.errors import (
     ArgumentError,
@@ -149,17 +147,32 @@ class Store(StoreReading):
         # Everybody locks people in the same order, so that no two servers wait for each other.
         pairs = sorted(zip(standings, places, strict=True), key=lambda pair: pair[0].line)
         with self.writing(looked=True) as seals:
-            moved, work = [], []
-            for standing, place in pairs:
-                person = self._lock(seals, standing.line)
-                # Nor has the key been rotated between reading and writing.
-                if person.version != place.version or place.key not in (None, self._key):
-                    moved.append(standing.line)
-                work.append((person, standing, said.pop(standing.line[:2], [])))
-            if moved:
-                raise MovedError(moved)
+            work = [
+                (person, standing, said.pop(standing.line[:2], []))
+                for (standing, _), person in zip(pairs, self._unmoved(seals, pairs), strict=True)
+            ]
             write(seals, work)
         self._remember(work)
+
+    def _unmoved(self, seals: Seals, pairs: Sequence[tuple[Standing, Place]]) -> list[Person]:
+        """The people as they were read; if one of them is not so any more, it is refused here.
+
+        Those whom the store knows are compared, and locked, when they are written. Where there is
+        somebody new all are locked now, so that everybody locks in one order.
+        """
+        held = [place.row for _, place in pairs]
+        people = [person for person in held if isinstance(person, Person)]
+        if len(people) < len(pairs):
+            people = [self._lock(seals, standing.line) for standing, _ in pairs]
+        moved = [
+            standing.line
+            for (standing, place), person in zip(pairs, people, strict=True)
+            # Nor has the key been rotated between reading and writing.
+            if person.version != place.version or place.key not in (None, self._key)
+        ]
+        if moved:
+            raise MovedError(moved)
+        return people
 
     def _lock(self, seals: Seals, line: Line) -> Person:
         """The person, made if new, locked until the end of the transaction."""

@@ -19,11 +19,12 @@ from dphmm.geometry.exact import exact, whole
 
 __all__ = ["PATIENCE", "TRUST", "WEIGHT", "MomentumModel", "contexts_of", "draw_momentum"]
 
-WEIGHT = 10.0
+WEIGHT = 100.0
 TRUST = 30.0
 PATIENCE = 12
 """What the weights are unless told otherwise: those that predict moves of people who were not
-learned from best, in all five folds of GeoLife. Public constants, so they cost no privacy."""
+learned from best, in the mean over five folds of GeoLife. Public constants, so they cost no
+privacy."""
 
 RARELY = 0.001
 """The probability of going anywhere: less than for counted moves alone, since every move within

@@ -71,13 +71,13 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     for doubt in doubts(scenario):
         click.echo(f"note: {doubt}")
     head = "step  possible  exposed  repair adds  hull                    DoP         error"
-    click.echo(f"{head:82s}  least")
+    click.echo(f"{head:82s}  {'rms':10s}  least")
     unit = unit_of(scenario)
     for step in found:
         click.echo(_line(step, unit))
         if step.own_error is not None:
             click.echo(
-                f"      {step.own_possible} by the model's own moves, error "
+                f"      {step.own_possible} by the model's own moves, rms "
                 f"{measure(step.own_error, unit)} if they were facts"
             )
         if step.exposed_before:
@@ -91,8 +91,10 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
             click.echo(f"      linked by repair: {pairs}{f' and {more} more' if more > 0 else ''}")
     if found[-1].lasts:
         click.echo(f"From step {found[-1].time} on nothing changes without a release.")
+    click.echo("error: the mean distance of an answer; rms: the root of its mean square")
     click.echo(
-        "least: no mechanism that answers every point of the lattice under such a hull errs by less"
+        "least: no mechanism that answers every point of the lattice under such a hull has a "
+        "smaller rms"
     )
     if costs is not None:
         spoken = sum(spoken_steps(scenario.settings.schedule, steps))
@@ -112,6 +114,6 @@ def _line(step: Step, unit: str) -> str:
     degrees = f"{step.least_protection}..{step.most_protection}"
     return (
         f"{step.time:4d}  {step.possible:8d}  {len(step.exposed_before):7d}  "
-        f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {measure(step.error, unit):10s}  "
-        f"{measure(step.least_error, unit)}"
+        f"{len(step.added):11d}  {hull:22s}  {degrees:10s}  {measure(step.mean_error, unit):10s}  "
+        f"{measure(step.error, unit):10s}  {measure(step.least_error, unit)}"
     )

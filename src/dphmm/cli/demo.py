@@ -25,6 +25,7 @@ FILES = (
     ("report-private.html", "the same with the true tracks, for their owner only"),
     ("city.toml", "the scenario: states, model, policy, noise, epsilon, when, limit"),
     ("cells.csv", "the states: 340 m cells with a category each"),
+    ("streets.geojson", "the base map under them: river and fast roads"),
     ("model.npz", "the model that was learned"),
     ("history.csv", "the trips that it was learned from"),
     ("public.csv", "trips of others who agreed, to design with"),

@@ -24,6 +24,7 @@ from dphmm.errors import DataError, DphmmError, UnknownLawWarning
 from dphmm.geometry.exact import as_text
 from dphmm.report import (
     LAG,
+    Ground,
     TrackFacts,
     drawn_besides,
     private_errors,
@@ -85,6 +86,7 @@ def command(
     if any(Path(output).resolve() == Path(name).resolve() for name in read):
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
     scenario = load_with(scenario_file, estimate)
+    ground = Ground.read(scenario, Path(scenario_file).parent)
     tracks = _read(releases, scenario, ledger, ledger_beside(scenario_file))
     people = [TrackFacts(track, lag) for track in tracks]
     names = [track.person for track in tracks]
@@ -94,8 +96,8 @@ def command(
     shown = next(one for one in people if person in (None, one.track.person))
     drawn = people if truth is not None else [shown, *drawn_besides(people, shown)]
     for facts in progress(drawn, total=len(drawn), what="working out"):
-        facts.work_out(errors=truth is not None or facts is shown, statement=facts is shown)
-    page = scenario_page(scenario, people, person=person, truth=truth, unit=unit)
+        facts.work_out(drawn=True, statement=facts is shown)
+    page = scenario_page(scenario, people, person=person, truth=truth, unit=unit, ground=ground)
     write_whole(output, page, private=truth is not None)
     if as_json:
         answer: dict[str, object] = {

@@ -20,14 +20,19 @@ __all__ = ["command"]
 
 @click.command("serve")
 @click.argument("store")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, envvar="DPHMM_HOST", help="Where to listen."
+)
+@click.option(
+    "--port", default=8000, show_default=True, envvar="DPHMM_PORT", type=click.IntRange(0, 65535)
+)
 @click.option(
     "--tick",
     type=float,
     metavar="MILLISECONDS",
     help="Answers leave a whole number of ticks, 50 by default, after their request; 0 is off.",
 )
+@click.option("--workers", type=int, help="Processes that answer requests; 1 by default.")
 @click.option("--threads", type=int, help="Requests in the store at once; 4 by default.")
 @click.option("--rate", type=float, help="Requests a second for a client; 1000 by default.")
 @click.option(
@@ -37,7 +42,9 @@ __all__ = ["command"]
     metavar="ADDRESS",
     help="An address or network whose X-Forwarded-For is believed; may be repeated.",
 )
-@click.option("--settings", "file", metavar="FILE", help="A TOML file of settings.")
+@click.option(
+    "--settings", "file", metavar="FILE", envvar="DPHMM_SETTINGS", help="A TOML file of settings."
+)
 @click.option(
     "--set",
     "others",
@@ -50,7 +57,12 @@ __all__ = ["command"]
     metavar="EPSILON",
     help="What a request may pay for one release, if more than its scenario's own epsilon.",
 )
-@click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
+@click.option(
+    "--key-file",
+    metavar="FILE",
+    envvar="DPHMM_NOISE_KEY_FILE",
+    help="32 secret bytes, for repeatable noise.",
+)
 @click.option("--init", metavar="FILE", help="Make a first key with all scopes and write it here.")
 @store_options
 def command(
@@ -58,6 +70,7 @@ def command(
     host: str,
     port: int,
     tick: float | None,
+    workers: int | None,
     threads: int | None,
     rate: float | None,
     proxies: tuple[str, ...],
@@ -82,7 +95,7 @@ def command(
 
     randomness = keyed(key_file)
     given: dict[str, object] = dict(_named(one) for one in others)
-    named: dict[str, object] = {"threads": threads, "rate": rate}
+    named: dict[str, object] = {"workers": workers, "threads": threads, "rate": rate}
     named |= {"largest_epsilon": largest_epsilon, "trusted_proxies": proxies or None}
     named["tick"] = None if tick is None else tick / 1000
     given |= {name: value for name, value in named.items() if value is not None}

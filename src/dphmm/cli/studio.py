@@ -10,7 +10,7 @@ __all__ = ["command"]
 
 
 @click.command("studio")
-@click.argument("scenario_file", metavar="[SCENARIO.TOML]", required=False)
+@click.argument("scenario_file", metavar="[SCENARIO.TOML or FOLDER]", required=False)
 @click.option(
     "--port",
     default=8765,
@@ -22,11 +22,12 @@ __all__ = ["command"]
 def command(scenario_file: str | None, port: int, open_page: bool) -> int:
     r"""Draw a policy, see who is exposed, and watch a simulated release.
 
-    The page is served to this machine only and works offline. It opens on the paper's
-    running example, or on your scenario.
+    The page is served to this machine only and works offline. It opens on your scenario, or
+    on a start page with the scenarios of a folder, examples and a tour.
 
     \b
     Example:
+      dphmm studio
       dphmm studio town.toml
     """
     from dphmm.studio.server import serve

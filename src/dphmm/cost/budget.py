@@ -29,6 +29,9 @@ def is_anywhere(span: Span) -> bool:
     return bool(price) and first == -FOREVER and last == FOREVER
 
 
+NO_LIMIT = Limit()
+
+
 class Budget:
     """What was spent on one person, and what a limit still allows at a slot.
 
@@ -56,13 +59,15 @@ class Budget:
         spans: Iterable[Span] = (),
         size: int = 1,
     ) -> None:
-        self.limit = Limit() if limit is None else limit
+        self.limit = NO_LIMIT if limit is None else limit
         spans = [span for span in spans if span[2]]
-        ends = {end for span in spans for end in span[:2] if abs(end) < FOREVER}
         # Counted in the largest unit that all instants are multiples of: a slot, of one clock.
-        unit = gcd(size, *ends)
+        unit = size
+        if spans:
+            ends = {end for span in spans for end in span[:2] if abs(end) < FOREVER}
+            unit = gcd(size, *ends)
         self._size = size // unit
-        self._is_anywhere = any(map(is_anywhere, spans))
+        self._is_anywhere = bool(spans) and any(map(is_anywhere, spans))
         self._totals = Totals([spent])
         # The instants at which prices come into windows and at which they leave, each in order.
         self._firsts: list[int] = []

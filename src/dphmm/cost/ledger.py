@@ -14,7 +14,7 @@ from math import inf
 
 from dphmm.cost.budget import Budget
 from dphmm.cost.limit import Limit
-from dphmm.cost.sharing import Single, Turns
+from dphmm.cost.sharing import Single
 from dphmm.cost.totals import Totals
 from dphmm.errors import ArgumentError, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact, whole
@@ -79,7 +79,7 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
             raise ArgumentError("recent must be pairs of a slot and a price") from None
         self._budget = Budget(self.limit, exact(spent, "spent"), before)
         self._clock: str | None = None
-        self._guard = Turns("ledger")
+        self._share("ledger")
         self._latest: int | None = max((slot for slot, _, _ in before), default=None)
         for entry in expect_each(entries, Entry, "entries"):
             self._append(entry)
@@ -110,7 +110,7 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
         Args:
             time: The slot of the clock.
         """
-        with self._guard:
+        with self._lock:
             return self._budget.left(time)
 
     @property
@@ -153,7 +153,7 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
         if time is None and self.limit.windows:
             raise ArgumentError("time must be given where the limit has a window, got none")
         price, slot = as_epsilon(epsilon), time or 0
-        with self._guard:
+        with self._lock:
             if self._budget.opens(slot, price) != slot:
                 raise self._budget.fault(slot, price)
 
@@ -164,7 +164,7 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
             entry: What is said.
         """
         expect(entry, Entry, "entry")
-        with self._guard:
+        with self._lock:
             if entry.epsilon:
                 self.check(entry.epsilon, entry.time)
             self._append(entry)

@@ -10,7 +10,6 @@ on answers. Every rounding is upwards: on the grid by "connecting the dots" (Dor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +21,7 @@ from dphmm._types import FloatArray
 from dphmm.cost.charges import Loss
 from dphmm.cost.edge_losses import HALF, edge_curve, edge_differences, pure_curve
 from dphmm.errors import ArgumentError, expect
-from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact, whole
+from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.noise.mechanism import Mechanism
 from dphmm.policy.graph import PolicyGraph, check_policy
 
@@ -226,12 +225,3 @@ def privacy_loss(mechanism: Mechanism, policy: PolicyGraph) -> PrivacyLoss:
         return PrivacyLoss.pure(mechanism.epsilon)
     curve = edge_curve(mechanism, edge_differences(mechanism, policy))
     return PrivacyLoss._of_curve(mechanism.epsilon, curve)
-
-
-def total_loss(losses: Iterable[tuple[PrivacyLoss, int]]) -> PrivacyLoss | None:
-    """The sum of laws, each so many times; None of none."""
-    total = None
-    for loss, count in losses:
-        part = loss * whole(count, "count", 1)
-        total = part if total is None else total + part
-    return total

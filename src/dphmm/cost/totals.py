@@ -10,7 +10,7 @@ import numpy as np
 
 from dphmm._types import IntArray, Mask
 
-__all__ = ["Totals", "add_up"]
+__all__ = ["Totals", "add_costs", "add_up"]
 
 
 def add_up(prices: Collection[Fraction]) -> Fraction:
@@ -19,8 +19,22 @@ def add_up(prices: Collection[Fraction]) -> Fraction:
     >>> add_up([Fraction(1, 2), Fraction(1, 3)])
     Fraction(5, 6)
     """
+    if len(prices) == 2:  # the price of one answer is added to those before
+        before, price = prices
+        return before + price
     size = lcm(*(price.denominator for price in prices))
     return Fraction(sum(price.numerator * (size // price.denominator) for price in prices), size)
+
+
+def add_costs(costs: Sequence[Fraction | float]) -> Fraction | float:
+    """The same of costs that may be infinite.
+
+    >>> add_costs([Fraction(1, 2), inf])
+    inf
+    """
+    if any(cost == inf for cost in costs if isinstance(cost, float)):
+        return inf
+    return add_up([Fraction(cost) if isinstance(cost, float) else cost for cost in costs])
 
 
 class Totals:

@@ -28,7 +28,7 @@ PERIODS = (("at night", 0), ("in the morning", 6), ("in the afternoon", 12), ("i
 CENTRES = 3
 """The likeliest states that are tried as the middle of a circle, beside two means."""
 
-MOST = 2**19
+MOST = 2**18
 """States times steps that are looked at for a radius; of more steps evenly spaced ones are."""
 
 
@@ -67,11 +67,17 @@ class Whereabouts:
     has_places: bool = True
     """Whether states are places at all."""
 
-    def text(self) -> str:
-        """A sentence for everybody, with its condition."""
+    def text(self, person: str = "") -> str:
+        """A sentence for everybody, with its condition.
+
+        Args:
+            person: Whom it is about; by default the one who reads it.
+        """
+        expect(person, str, "person")
+        you, your = (person, f"{person}'s") if person else ("you", "your")
         if not self.has_places:
             return (
-                f"Somebody who knows only the published model and these answers names your state "
+                f"Somebody who knows only the published model and these answers names {your} state "
                 f"rightly with probability {self.guess:.2g} on average, by the model's reckoning; "
                 f"without the answers {self.guess_before:.2g}. Whoever knows more can do better."
             )
@@ -80,9 +86,10 @@ class Whereabouts:
         home = ""
         if self.home is not None:
             to = f"to ±{self._length(self.home)}" if self.home else "exactly"
-            home = f", and, taking it that you spend your nights at one place, that place {to}"
+            nights = "they spend their nights" if person else "you spend your nights"
+            home = f", and, taking it that {nights} at one place, that place {to}"
         return (
-            f"Somebody who knows only the published model and these answers can place you within "
+            f"Somebody who knows only the published model and these answers can place {you} within "
             f"{near}{hours}{home}; without the answers within {self._length(self.before)}. Half "
             f"of the model's probability lies so near; whoever knows more can do better."
         )
@@ -181,18 +188,20 @@ def _radius(beliefs: FloatArray, points: FloatArray) -> float:
         means = [belief @ points, points[half].mean(axis=0)]
         centres = np.concatenate([means, points[order[:CENTRES]]])
         apart = np.sqrt(((centres[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
-        best = min(apart, key=lambda row: _quantile(row, belief))
+        # Half of the weight lies within the farthest of `half`: what is beyond need not be sorted.
+        best = min(apart, key=lambda row: _quantile(row, belief, float(row[half].max())))
         distances.append(best)
         weights.append(belief)
     return _quantile(np.concatenate(distances), np.concatenate(weights))
 
 
-def _quantile(distances: FloatArray, weights: FloatArray) -> float:
-    """The smallest distance within which half of the weight lies."""
-    order = np.argsort(distances, kind="stable")
+def _quantile(distances: FloatArray, weights: FloatArray, reach: float = np.inf) -> float:
+    """The smallest distance within which half of the weight lies; it lies within `reach`."""
+    near = np.flatnonzero(distances <= reach)
+    order = near[np.argsort(distances[near], kind="stable")]
     reached = np.cumsum(weights[order])
-    place = int(np.searchsorted(reached, SHARE * reached[-1] * (1 - 1e-12)))
-    return float(distances[order[place]])
+    place = int(np.searchsorted(reached, SHARE * float(weights.sum()) * (1 - 1e-12)))
+    return float(distances[order[min(place, len(order) - 1)]])
 
 
 def _home(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from math import inf
@@ -19,11 +20,14 @@ __all__ = [
     "conditions",
     "describe_answer",
     "describe_bracket",
+    "describe_given",
+    "describe_people",
     "is_useful",
     "release_statement",
     "show_factor",
     "show_number",
     "show_odds",
+    "show_share",
 ]
 
 CONDITION = "for people who move as the model says is possible from its start"
@@ -63,7 +67,7 @@ def release_statement(
         stated_zeros: Whether some states are impossible because somebody said so, so that the
             sentence has a condition.
     """
-    about = (epsilon, delta, stated_zeros)
+    about = (epsilon.as_integer_ratio(), delta, stated_zeros)
     text = step.sentences.get(about)
     if text is None:
         text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
@@ -118,7 +122,7 @@ def describe_answer(price: Fraction, what: str, only: str) -> str:
             f"apart: there is no useful limit."
         )
     return (
-        f"From one answer nobody can tell two linked {what} apart with confidence: odds of 1 to 1 "
+        f"One answer never settles which of two linked {what} it was: odds of 1 to 1 "
         f"become at most {show_odds(price)} to 1 (epsilon {as_text(price)}), whatever else is "
         f"known about the person{only}."
     )
@@ -130,6 +134,51 @@ def describe_bracket(lower: Loss, lower_from: str, upper: Loss, upper_from: str)
     return (
         f"{useless}the worst case lies between epsilon {_write(float(f'{float(lower):.4g}'))} "
         f"({lower_from}) and {show_number(upper)} ({upper_from})"
+    )
+
+
+def describe_given(
+    person: str, what: str, given: Sequence[tuple[str, str, float, float]], *, is_sure: bool
+) -> str:
+    """Which places some answers gave away, in sentences for everybody, with their condition.
+
+    Args:
+        person: Whom the answers are about.
+        what: What states are called, such as "places".
+        given: For each its name, when that was, how sure a reader is and was without answers.
+        is_sure: Whether readers are more sure than not of them; else the first is the surest.
+    """
+    one, (place, when, sure, before) = what.removesuffix("s"), given[0]
+    reader = "whoever knows only the published model and all of them"
+    share = f"{show_share(sure)} by the model's reckoning, {show_share(before)} without them"
+    more = "whoever knows more can be surer"
+    if not is_sure:
+        return (
+            f"These answers gave away no {one} of {person}: {reader} holds no single {one} for "
+            f"likelier than all others together. The surest is {place} {when} ({share}); {more}."
+        )
+    count = f"one {one}" if len(given) == 1 else f"{len(given)} {what}"
+    there = "at" if len(given) == 1 else "there, for longest at"
+    return (
+        f"These answers gave away {count} of {person}: {reader} believes {person} to have been "
+        f"{there} {place} {when}, rather than anywhere else ({share}); {more}."
+    )
+
+
+def describe_people(people: int, given: int, what: str) -> str:
+    """Of how many people some answers gave a place away, with the condition.
+
+    Args:
+        people: How many people there are.
+        given: Of how many of them at least one place was given away.
+        what: What states are called, such as "places".
+    """
+    one = what.removesuffix("s")
+    whom = f"{given} of {people} people" if given else f"none of the {people} people"
+    return (
+        f"These answers gave away a {one} of {whom}, to a reader who knows only the published "
+        f"model and the answers about them: a {one} and a time at which it is likelier than all "
+        f"others together. Whoever knows more can be surer."
     )
 
 
@@ -145,6 +194,19 @@ def show_number(value: Loss) -> str:
     ('0.3334', '1,808', '360')
     """
     return "infinite" if value == inf else _write(round_up(value, 4))
+
+
+def show_share(probability: float) -> str:
+    """A probability in percent, never as certain or impossible.
+
+    >>> show_share(0.583), show_share(0.00384), show_share(0.999), show_share(0.0)
+    ('58%', '0.38%', 'more than 99%', 'less than 0.01%')
+    """
+    if probability > 0.99:
+        return "more than 99%"
+    if probability < 0.0001:
+        return "less than 0.01%"
+    return f"{_write(float(f'{100 * probability:.2g}'))}%"
 
 
 def show_odds(loss: Loss) -> str:

@@ -1,8 +1,9 @@
 """How close estimates come on people a chain was not learned from, and what waiting adds.
 
 The library as it is used: a momentum chain of the other folds' people releases and reads. People
-are dealt into folds with the ids of one person together. The weights are the library's constants,
-which each fold's own people would have chosen too (see `study.choose`).
+are dealt into folds with the ids of one person together. The chain's weights are chosen within the
+other folds: by how well a chain of some of their people predicts the moves of the rest. So nothing
+about the evaluated people is used, not even to tune.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.belief import Belief
-from dphmm.chain.ground import TURNS
-from dphmm.chain.momentum import MomentumModel, contexts_of
+from dphmm.chain.ground import TURNS, Ground
+from dphmm.chain.momentum import TRUST, WEIGHT, MomentumModel, contexts_of
 from dphmm.cost.ledger import Ledger
 from dphmm.evaluate.metrics import distances
-from dphmm.evaluate.study import FOLDS, Fold
+from dphmm.evaluate.study import FOLDS, Fold, deal
 from dphmm.evaluate.workloads import Workload
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
@@ -28,10 +31,24 @@ from dphmm.release.schedule import Schedule
 from dphmm.release.stream import Stream
 from dphmm.tables.datasets import Trip
 
-__all__ = ["KINDS", "Late", "late_shares", "learn_chain"]
+__all__ = ["KINDS", "Late", "Weights", "choose_weights", "late_shares", "learn_chain"]
 
 KINDS = ("filtered", "lagged", "smoothed")
 NOISE = 140
+
+WEIGHTS = (10.0, 30.0, 100.0, 300.0)
+TRUSTS = (10.0, 30.0, 100.0)
+"""What a momentum chain's weight and trust are chosen from."""
+
+
+class Weights(NamedTuple):
+    """Those of `MomentumModel.fit`."""
+
+    weight: float
+    trust: float
+
+
+CONSTANTS = Weights(WEIGHT, TRUST)
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class Late:
         """What the file of this result is called."""
         parts = (self.fold, f"of_{FOLDS}", self.seed, self.epsilon.replace("/", "over"))
         rest = (self.every, self.mechanism, self.estimate, self.anywhere, self.lag)
-        return "_".join(["late", *map(str, (*parts, *rest, self.steps, self.limit))])
+        return "_".join(["late_chosen", *map(str, (*parts, *rest, self.steps, self.limit))])
 
     def measure(self, workload: Workload) -> dict[str, FloatArray]:
         """Errors of K-norm answers at epsilon 1, and of each kind of estimate. Private."""
@@ -67,7 +84,10 @@ class Late:
         names = ("raw", "released", *KINDS)
         if not runs:
             return {name: np.zeros((0, self.steps)) for name in names}
-        model, start = learn_chain(workload, [trip.states for trip in training], self.anywhere)
+        weights = choose_weights(workload, training, (self.fold + 1) % FOLDS)
+        model, start = learn_chain(
+            workload, [trip.states for trip in training], self.anywhere, weights
+        )
         query = workload.query
         policy = PolicyGraph.within_distance(query, workload.radius)
         plan = Plan(policy, query, mechanism=self.mechanism)
@@ -108,18 +128,42 @@ class Late:
         return found
 
 
+def choose_weights(workload: Workload, training: Sequence[Trip], last: int) -> Weights:
+    """The weights with which the other training folds predict the moves of one best."""
+    dealt, ground = deal(workload.trips), workload.ground
+    learn = [trip.states for trip in training if dealt[trip.person] != last]
+    check = [trip.states for trip in training if dealt[trip.person] == last]
+
+    def score(weights: Weights) -> float:
+        model = MomentumModel.fit(learn, places=ground.places, **weights._asdict())
+        moves = _walked(model, check, ground)
+        sources = np.concatenate([states[:-1] for states in moves])
+        targets = np.concatenate([states[1:] for states in moves])
+        own = np.asarray(model.outgoing[sources, targets]).ravel()
+        return float(np.log(own + model.anywhere / len(ground.places)).mean())
+
+    return max((Weights(*pair) for pair in product(WEIGHTS, TRUSTS)), key=score)
+
+
+def _walked(model: MomentumModel, sequences: list[IntArray], ground: Ground) -> list[IntArray]:
+    contexts = TURNS + model.patience
+    return [states * contexts + contexts_of(states, ground, model.patience) for states in sequences]
+
+
 def learn_chain(
-    workload: Workload, sequences: list[IntArray], anywhere: float | None
+    workload: Workload,
+    sequences: list[IntArray],
+    anywhere: float | None,
+    weights: Weights = CONSTANTS,
 ) -> tuple[MomentumModel, Belief]:
     """The chain of some people, and how often they are in each of its states."""
     ground = workload.ground
-    model = MomentumModel.fit(sequences, places=ground.places, anywhere=anywhere)
-    contexts = TURNS + model.patience
-    walked = [
-        states * contexts + contexts_of(states, ground, model.patience) for states in sequences
-    ]
-    weights = np.bincount(np.concatenate(walked), minlength=model.n_states) + 0.01
-    return model, Belief.from_probabilities(weights / weights.sum())
+    model = MomentumModel.fit(
+        sequences, places=ground.places, anywhere=anywhere, **weights._asdict()
+    )
+    walked = _walked(model, sequences, ground)
+    often = np.bincount(np.concatenate(walked), minlength=model.n_states) + 0.01
+    return model, Belief.from_probabilities(often / often.sum())
 
 
 def late_shares(results: Sequence[dict[str, FloatArray]]) -> dict[str, float]:

@@ -151,6 +151,8 @@ class Query:
         """
         candidates = np.flatnonzero(possible_mask(possible, self.n_states))
         wanted = np.atleast_1d(state_numbers(states, self.n_states, "states", private=True))
+        if wanted.ndim != 1:
+            raise ArgumentError(f"states must be numbers in one row, got shape {wanted.shape}")
         points, among = self.points[wanted], self.points[candidates]
         if self.reach < 2**29:
             return candidates[kernels.distance.nearest_among(points, among)]

@@ -1,7 +1,8 @@
 """Compiled inner loops on arrays, and nothing else.
 
-Each module here is a handful of numba functions over plain arrays. A module is imported,
-and numba with it, when its name is first used, so `import dphmm` stays light:
+Each module here is a handful of functions over plain arrays that numba compiles when it is
+worth it (`kernels.compiling`). A module is imported, and numba with it, when its name is first
+used, so `import dphmm` stays light:
 
     from dphmm import kernels
     kernels.planar.convex_hull(points)
@@ -9,8 +10,20 @@ and numba with it, when its name is first used, so `import dphmm` stays light:
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from types import ModuleType
+
+VARIABLE = "DPHMM_COMPILE"
+"""A variable of the environment: "always" compiles every kernel at its first call."""
+
+
+def compile_at_once() -> None:
+    """Run no kernel as plain Python, here and in processes begun from here.
+
+    A server would rather wait at its start than in the middle of a request.
+    """
+    os.environ[VARIABLE] = "always"
 
 
 def __getattr__(name: str) -> ModuleType:

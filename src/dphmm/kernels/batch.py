@@ -9,12 +9,23 @@ taken in the order of the states, whoever else is in the block, by the operation
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+def _weights(*arrays: FloatArray) -> int:
+    """The inner steps of a prediction and of the exponents of everybody's answers."""
+    moves, heights, people = arrays[1], arrays[5], arrays[10].shape[1]
+    return (2 * len(moves) + 2 * heights.size + 4 * len(heights)) * people
+
+
+def _states(after: FloatArray, *rest: object) -> int:
+    """The inner steps of everybody's weights that become probabilities."""
+    return 8 * after.size
+
+
+@kernel(_weights, nogil=True)
 def weigh(
     indptr: IntArray,
     indices: IntArray,
@@ -73,7 +84,7 @@ def weigh(
             norm[person] = -epsilon * (norm[person] - least[person])
 
 
-@njit(cache=True, nogil=True)
+@kernel(_states, nogil=True)
 def settle(
     after: FloatArray, factors: FloatArray, values: FloatArray, means: FloatArray
 ) -> FloatArray:

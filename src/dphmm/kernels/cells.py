@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.kernels.compiling import kernel
 from dphmm.kernels.gauge import layer
 
 
-@njit(cache=True)
+@kernel(lambda diagonal, inverse, volume, *rest: 2 * inverse.size * volume)
 def moments(
     diagonal: IntArray, inverse: IntArray, volume: int, strict: Mask, free: int, epsilon: float
 ) -> tuple[float, FloatArray, FloatArray]:
@@ -52,7 +54,7 @@ def moments(
     return weight, first, pairs
 
 
-@njit(cache=True)
+@kernel(lambda diagonal, inverse, volume, *rest: 2 * inverse.size * volume)
 def binned(
     diagonal: IntArray,
     inverse: IntArray,
@@ -93,8 +95,8 @@ def binned(
     return sums
 
 
-@njit(cache=True)
+@kernel()
 def _weight(total: np.int64, volume: int, free: int, epsilon: float) -> float:
     if free < 0:
-        return float(np.exp(-epsilon * (total / volume)))
-    return float(np.exp(-epsilon * layer(total, np.int64(free), np.int64(volume))))
+        return math.exp(-epsilon * (total / volume))
+    return math.exp(-epsilon * layer(total, np.int64(free), np.int64(volume)))

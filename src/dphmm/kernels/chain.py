@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.kernels.compiling import kernel
 
 UP = 2.0**512
 DOWN = 2.0**-512
@@ -20,7 +20,7 @@ LOW = 2.0**-256
 HIGH = 2.0**256
 
 
-@njit(cache=True)
+@kernel(lambda indptr, indices, *rest: 4 * (len(indptr) + len(indices)))
 def step(
     indptr: IntArray,
     indices: IntArray,
@@ -54,7 +54,7 @@ def step(
         result[1, row] = base
 
 
-@njit(cache=True)
+@kernel()
 def mixed(
     base: float,
     first: int,
@@ -86,7 +86,7 @@ def mixed(
     return base, 0.0
 
 
-@njit(cache=True)
+@kernel()
 def with_jump(base: float, total: float, jump: float) -> tuple[float, float]:
     """The level and the sum of a row, with a plain number added."""
     value, level = in_range(jump, 0.0)
@@ -101,7 +101,7 @@ def with_jump(base: float, total: float, jump: float) -> tuple[float, float]:
     return base, total
 
 
-@njit(cache=True)
+@kernel()
 def in_range(value: float, level: float) -> tuple[float, float]:
     """The same wide number with its float between 2**-256 and 2**256."""
     while value < LOW:
@@ -113,7 +113,7 @@ def in_range(value: float, level: float) -> tuple[float, float]:
     return value, level
 
 
-@njit(cache=True)
+@kernel(lambda wide, probabilities: 8 * wide.size)
 def normalise(wide: FloatArray, probabilities: FloatArray) -> tuple[float, float]:
     """Divide a wide vector by its sum, in place, and write what floats can hold of it.
 
@@ -128,7 +128,7 @@ def normalise(wide: FloatArray, probabilities: FloatArray) -> tuple[float, float
     return divide(wide, base, probabilities)
 
 
-@njit(cache=True)
+@kernel()
 def divide(wide: FloatArray, base: float, probabilities: FloatArray) -> tuple[float, float]:
     """`normalise` for wide numbers that are in range already, with their least level."""
     scaled, levels = wide[0], wide[1]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import IntArray
 from dphmm.kernels import wide
+from dphmm.kernels.compiling import kernel
 
 Whole: TypeAlias = int | np.int64
 
@@ -23,11 +23,14 @@ LEVELS = 64
 SHORT = np.uint64(1 << 24)
 """Numbers below this many take one word, others two or four; the same as in `randomness`."""
 
+ONE = np.int64(1)
+"""Of the type of every other number here, so that no coin is compiled a second time for it."""
+
 NARROW = np.uint64(1 << 56)
 """Denominators whose first multiples, up to `LEVELS`, fit a signed word."""
 
 
-@njit(cache=True)
+@kernel()
 def below(n: Whole, words: IntArray, cursor: IntArray) -> Whole:
     """A uniform integer in 0..n-1 by throwing away the last, broken run of words."""
     # Every return is np.int64: signed and unsigned together would make this function a float.
@@ -49,7 +52,7 @@ def below(n: Whole, words: IntArray, cursor: IntArray) -> Whole:
             return np.int64(value % size)
 
 
-@njit(cache=True)
+@kernel()
 def wide_below(n: wide.Wide, words: IntArray, cursor: IntArray) -> wide.Wide:
     """A uniform integer in 0..n-1 for n above 2**24: two words up to 2**64, then four."""
     everything = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -73,18 +76,18 @@ def wide_below(n: wide.Wide, words: IntArray, cursor: IntArray) -> wide.Wide:
         return wide.remainder(value, n)
 
 
-@njit(cache=True)
+@kernel()
 def bernoulli_exp(numerator: Whole, denominator: Whole, words: IntArray, cursor: IntArray) -> bool:
     """True with probability exp(-numerator/denominator)."""
     # Once the words are out every coin says True, and the loop need not go on.
     while numerator > denominator and cursor[0] >= 0:
-        if not _series(1, 1, words, cursor):
+        if not _series(ONE, ONE, words, cursor):
             return False
         numerator -= denominator
     return _series(numerator, denominator, words, cursor)
 
 
-@njit(cache=True)
+@kernel()
 def _series(numerator: Whole, denominator: Whole, words: IntArray, cursor: IntArray) -> bool:
     if numerator == 0:
         return True
@@ -98,13 +101,13 @@ def _series(numerator: Whole, denominator: Whole, words: IntArray, cursor: IntAr
     return k % 2 == 1
 
 
-@njit(cache=True)
+@kernel()
 def wide_bernoulli_exp(
     numerator: wide.Wide, denominator: wide.Wide, words: IntArray, cursor: IntArray
 ) -> bool:
     """`bernoulli_exp` for a denominator below 2**120."""
     while wide.is_less(denominator, numerator) and cursor[0] >= 0:
-        if not _series(1, 1, words, cursor):
+        if not _series(ONE, ONE, words, cursor):
             return False
         numerator = wide.minus(numerator, denominator)
     if denominator[0] == wide.ZERO and denominator[1] < NARROW:
@@ -123,7 +126,7 @@ def wide_bernoulli_exp(
     return k % 2 == 1
 
 
-@njit(cache=True)
+@kernel()
 def geometric(p: int, q: int, words: IntArray, cursor: IntArray) -> Whole:
     """m with probability proportional to exp(-m p/q)."""
     while True:
@@ -131,14 +134,14 @@ def geometric(p: int, q: int, words: IntArray, cursor: IntArray) -> Whole:
         if bernoulli_exp(remainder, q, words, cursor):
             break
     whole = np.int64(0)
-    while cursor[0] >= 0 and _series(1, 1, words, cursor):
+    while cursor[0] >= 0 and _series(ONE, ONE, words, cursor):
         whole += 1
         if whole > LEVELS:
             cursor[0] = -1
     return (remainder + q * whole) // p
 
 
-@njit(cache=True)
+@kernel()
 def whole_steps(powers: IntArray, words: IntArray, cursor: IntArray) -> Whole:
     """m with probability proportional to exp(-m); `powers` are the first digits of e^-1, ..."""
     if cursor[0] < 0 or cursor[0] >= len(words):
@@ -155,7 +158,7 @@ def whole_steps(powers: IntArray, words: IntArray, cursor: IntArray) -> Whole:
     return np.int64(m)
 
 
-@njit(cache=True)
+@kernel()
 def laplace(p: int, q: int, powers: IntArray, words: IntArray, cursor: IntArray) -> Whole:
     """m with probability proportional to exp(-|m| p/q); the sign comes with the remainder."""
     while True:

@@ -6,12 +6,12 @@ Coordinates must stay below 2**29, so that six squared differences fit 64 bits.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import IntArray
+from dphmm.kernels.compiling import kernel
 
 
-@njit(cache=True)
+@kernel(lambda points, groups: 2 * points.size * len(points))
 def nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
     """For every point the nearest one of another group, the first on ties; -1 if there is none."""
     n, dimension = points.shape
@@ -29,7 +29,7 @@ def nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
     return nearest
 
 
-@njit(cache=True)
+@kernel(lambda points, candidates: 2 * points.size * len(candidates))
 def nearest_among(points: IntArray, candidates: IntArray) -> IntArray:
     """For every point the number of the nearest candidate, the first on ties."""
     nearest = np.zeros(len(points), dtype=np.int64)

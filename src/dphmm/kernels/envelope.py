@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.kernels import wide
 from dphmm.kernels.coins import laplace, wide_bernoulli_exp
+from dphmm.kernels.compiling import kernel
 
 NEARLY = 1 - 2.0**-40
 """Ratios of floats are right within 2**-50, so a facet below this share is not the largest."""
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def draw_many(
     words: IntArray,
     powers: IntArray,
@@ -66,7 +66,7 @@ def draw_many(
     return done
 
 
-@njit(cache=True)
+@kernel()
 def _norm(
     x: IntArray, normals: IntArray, offsets: IntArray, shares: FloatArray
 ) -> tuple[np.int64, np.int64]:

@@ -2,14 +2,15 @@
 
 Weiszfeld's iteration from the mean, with a test that is exact where the median is one of the
 points. Every sum is taken in the order of the points, so the same numbers give the same bits.
+Squares are products: as plain Python NumPy's power is another function, and rounds otherwise.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.kernels.compiling import kernel
 
 FAINT = 1e-9
 """A point with less than this share of the largest weight is left out."""
@@ -21,15 +22,16 @@ MOST = 100
 """Iterations at most."""
 
 
-@njit(cache=True, nogil=True)
+@kernel(lambda values, weights, middle: 100 * values.size, nogil=True)
 def median(values: FloatArray, weights: FloatArray, middle: FloatArray) -> None:
     """Write the point with the least expected distance to the values."""
-    places, shares = likely(values, weights)
+    places, shares = _likely(values, weights)
     count, axes = places.shape
     if axes == 1:
-        middle[0] = line_median(places[:, 0], shares)
+        middle[0] = _line_median(places, shares)
         return
-    middle[:] = 0.0
+    for axis in range(axes):
+        middle[axis] = 0.0
     total = 0.0
     extent = 0.0
     for point in range(count):
@@ -37,25 +39,31 @@ def median(values: FloatArray, weights: FloatArray, middle: FloatArray) -> None:
         for axis in range(axes):
             middle[axis] += shares[point] * places[point, axis]
             extent = max(extent, abs(places[point, axis] - places[0, axis]))
-    middle /= total
+    for axis in range(axes):
+        middle[axis] /= total
     moved = np.empty(axes)
     tested = -1
     for _ in range(MOST):
-        nearest, length = step(places, shares, middle, moved)
+        nearest, length = _step(places, shares, middle, moved)
         if nearest != tested:
-            if is_median(places, shares, nearest):
-                middle[:] = places[nearest]
+            if _is_median(places, shares, nearest):
+                for axis in range(axes):
+                    middle[axis] = places[nearest, axis]
                 return
             tested = nearest
-        middle[:] = moved
+        for axis in range(axes):
+            middle[axis] = moved[axis]
         if length <= CLOSE * extent:
             return
 
 
-@njit(cache=True, nogil=True)
-def likely(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+@kernel(nogil=True)
+def _likely(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The points whose weight counts, and their weights."""
-    least = FAINT * weights.max()
+    most = weights[0]
+    for state in range(len(weights)):
+        most = max(most, weights[state])
+    least = FAINT * most
     count = 0
     for state in range(len(weights)):
         count += weights[state] > least
@@ -63,29 +71,60 @@ def likely(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatAr
     count = 0
     for state in range(len(weights)):
         if weights[state] > least:
-            places[count] = values[state]
+            for axis in range(values.shape[1]):
+                places[count, axis] = values[state, axis]
             shares[count] = weights[state]
             count += 1
     return places, shares
 
 
-@njit(cache=True, nogil=True)
-def line_median(places: FloatArray, shares: FloatArray) -> float:
+@kernel(nogil=True)
+def _line_median(places: FloatArray, shares: FloatArray) -> float:
     """The lowest number that half of the weight does not exceed."""
-    order = np.argsort(places, kind="mergesort")
+    order = _rising(places)
     total = 0.0
-    for point in order:
-        total += shares[point]
+    for i in range(len(order)):
+        total += shares[order[i]]
     reached = 0.0
-    for point in order:
-        reached += shares[point]
+    for i in range(len(order)):
+        reached += shares[order[i]]
         if 2.0 * reached >= total:
-            return places[point]
-    return places[order[-1]]
+            return places[order[i], 0]
+    return places[order[len(order) - 1], 0]
 
 
-@njit(cache=True, nogil=True)
-def step(
+@kernel(nogil=True)
+def _rising(places: FloatArray) -> IntArray:
+    """The points in the order of their first numbers, equal ones as they come.
+
+    Merged by twos, fours and so on: NumPy's sort takes numba a second to compile.
+    """
+    n = len(places)
+    order, spare = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    for i in range(n):
+        order[i] = i
+    width = 1
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, end = min(n, start + width), min(n, start + 2 * width)
+            i, j = start, middle
+            for k in range(start, end):
+                first = j >= end
+                if i < middle and j < end:
+                    first = places[order[i], 0] <= places[order[j], 0]
+                if first:
+                    spare[k] = order[i]
+                    i += 1
+                else:
+                    spare[k] = order[j]
+                    j += 1
+        order, spare = spare, order
+        width *= 2
+    return order
+
+
+@kernel(nogil=True)
+def _step(
     places: FloatArray, shares: FloatArray, middle: FloatArray, moved: FloatArray
 ) -> tuple[int, float]:
     """One step of Weiszfeld; gives the point nearest to `middle`, and how far it goes.
@@ -95,11 +134,13 @@ def step(
     """
     axes = len(middle)
     nearest, least, pulls = 0, np.inf, 0.0
-    moved[:] = 0.0
+    for axis in range(axes):
+        moved[axis] = 0.0
     for point in range(len(shares)):
         square = 0.0
         for axis in range(axes):
-            square += (places[point, axis] - middle[axis]) ** 2
+            apart = places[point, axis] - middle[axis]
+            square += apart * apart
         if square < least:
             nearest, least = point, square
         if square > 0.0:
@@ -114,8 +155,8 @@ def step(
     return nearest, length
 
 
-@njit(cache=True, nogil=True)
-def is_median(places: FloatArray, shares: FloatArray, chosen: int) -> bool:
+@kernel(nogil=True)
+def _is_median(places: FloatArray, shares: FloatArray, chosen: int) -> bool:
     """Whether a point is the median: the others pull at it with no more than its own weight."""
     axes = places.shape[1]
     pull = np.zeros(axes)
@@ -123,7 +164,8 @@ def is_median(places: FloatArray, shares: FloatArray, chosen: int) -> bool:
     for point in range(len(shares)):
         square = 0.0
         for axis in range(axes):
-            square += (places[point, axis] - places[chosen, axis]) ** 2
+            apart = places[point, axis] - places[chosen, axis]
+            square += apart * apart
         if square == 0.0:
             own += shares[point]
         else:
@@ -132,11 +174,13 @@ def is_median(places: FloatArray, shares: FloatArray, chosen: int) -> bool:
                 pull[axis] += weight * (places[point, axis] - places[chosen, axis])
     square = 0.0
     for axis in range(axes):
-        square += pull[axis] ** 2
+        square += pull[axis] * pull[axis]
     return square <= own * own
 
 
-@njit(cache=True, nogil=True)
+@kernel(
+    lambda beliefs, current, values, people, result: 100 * values.size * len(people), nogil=True
+)
 def medians(
     beliefs: FloatArray, current: IntArray, values: FloatArray, people: IntArray, result: FloatArray
 ) -> None:
@@ -145,9 +189,12 @@ def medians(
     `current` says at which of the values' places each row of the table is.
     """
     weights, middle = np.empty(len(values)), np.empty(values.shape[1])
-    for person in people:
-        weights[:] = 0.0
+    for i in range(len(people)):
+        person = people[i]
+        for state in range(len(weights)):
+            weights[state] = 0.0
         for state in range(len(current)):
             weights[current[state]] += beliefs[state, person]
         median(values, weights, middle)
-        result[:, person] = middle
+        for axis in range(len(middle)):
+            result[axis, person] = middle[axis]

@@ -6,12 +6,12 @@ The caller guarantees that no sum of products passes 2**62.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.kernels.compiling import kernel
 
 
-@njit(cache=True)
+@kernel(lambda vectors, normals, offsets: 2 * normals.size * len(vectors))
 def norms(vectors: IntArray, normals: IntArray, offsets: IntArray) -> FloatArray:
     """max_i |a_i y| / b_i for every row y."""
     out = np.zeros(len(vectors))
@@ -26,7 +26,7 @@ def norms(vectors: IntArray, normals: IntArray, offsets: IntArray) -> FloatArray
     return out
 
 
-@njit(cache=True)
+@kernel()
 def first_above(edges: IntArray, value: int | np.int64) -> int:
     """The first of some rising numbers that is above a value, by its place."""
     low, high = 0, len(edges)
@@ -39,7 +39,7 @@ def first_above(edges: IntArray, value: int | np.int64) -> int:
     return low
 
 
-@njit(cache=True)
+@kernel()
 def layer(height: np.int64, free: np.int64, offset: np.int64) -> np.int64:
     """ceil(max(height / offset - gamma, 0)), where free is the whole part of gamma offset."""
     if height <= free:
@@ -47,7 +47,7 @@ def layer(height: np.int64, free: np.int64, offset: np.int64) -> np.int64:
     return np.int64((height - free + offset - np.int64(1)) // offset)
 
 
-@njit(cache=True)
+@kernel(lambda vectors, normals, offsets, free: 2 * normals.size * len(vectors))
 def layers(vectors: IntArray, normals: IntArray, offsets: IntArray, free: IntArray) -> FloatArray:
     """max_i ceil(max(|a_i y| / b_i - gamma, 0)) for every row y, free as in `layer`."""
     out = np.zeros(len(vectors))
@@ -62,7 +62,7 @@ def layers(vectors: IntArray, normals: IntArray, offsets: IntArray, free: IntArr
     return out
 
 
-@njit(cache=True)
+@kernel(lambda vectors, normals, offsets: 2 * normals.size * len(vectors))
 def contains(vectors: IntArray, normals: IntArray, offsets: IntArray) -> Mask:
     """Whether every |a_i y| <= b_i, for every row y."""
     out = np.ones(len(vectors), dtype=np.bool_)
@@ -71,7 +71,7 @@ def contains(vectors: IntArray, normals: IntArray, offsets: IntArray) -> Mask:
     return out
 
 
-@njit(cache=True)
+@kernel(lambda ordered, extent, normals, offsets, enough: normals.size * len(ordered) ** 2)
 def count_neighbors(
     ordered: IntArray, extent: IntArray, normals: IntArray, offsets: IntArray, enough: int
 ) -> IntArray:
@@ -101,7 +101,7 @@ def count_neighbors(
     return counts
 
 
-@njit(cache=True)
+@kernel(lambda ordered, row, extent, normals, offsets: normals.size * len(ordered))
 def is_alone(
     ordered: IntArray, row: int, extent: IntArray, normals: IntArray, offsets: IntArray
 ) -> bool:
@@ -118,7 +118,7 @@ def is_alone(
     return True
 
 
-@njit(cache=True)
+@kernel()
 def inside(vector: IntArray, normals: IntArray, offsets: IntArray) -> bool:
     """Whether every |a_i y| <= b_i."""
     for h in range(len(offsets)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import IntArray, Mask
 from dphmm.kernels.coins import below, whole_steps
+from dphmm.kernels.compiling import kernel
 from dphmm.kernels.gauge import inside
 
 
-@njit(cache=True, nogil=True)
+@kernel(lambda words, *rest: 1000 * len(words), nogil=True)
 def draw_many(
     words: IntArray,
     tails: IntArray,
@@ -53,11 +53,16 @@ def draw_many(
     return done
 
 
-@njit(cache=True)
+@kernel()
 def _placed(numbers: IntArray, slopes: IntArray, x: IntArray) -> bool:
     """Write the point of a cross-polytope that numbers make; whether they make one."""
     rank = len(x)
-    numbers[:rank].sort()
+    for j in range(1, rank):
+        number, i = numbers[j], j
+        while i > 0 and numbers[i - 1] > number:
+            numbers[i] = numbers[i - 1]
+            i -= 1
+        numbers[i] = number
     before = np.int64(-1)
     for j in range(rank):
         gap = numbers[j] - before - 1

@@ -8,9 +8,9 @@ given a state; what comes back bounds the same of two rows' means of L.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.kernels.compiling import kernel
 
 LARGEST = 600.0
 """Beyond this loss nothing is hidden any more, and the power is left to infinity."""
@@ -24,7 +24,7 @@ DUST = 2e-12
 """The part of a probability that rounding may leave over; bounds are rounded up by more."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def passed_on(
     told: FloatArray,
     indptr: IntArray,
@@ -40,18 +40,29 @@ def passed_on(
     rows, in the order of their states or after what they have in common, so that near rows
     stay near. The last is Cao et al.'s: the set that one row likes better gets all of it.
     """
-    n, most = len(indptr) - 1, told.max()
+    n = len(indptr) - 1
     # The second row stays while the first one changes, so its states come first in memory.
-    factors = np.exp(np.where(told.T > LARGEST, np.inf, told.T))
+    factors = np.empty((told.shape[1], told.shape[0]))
+    most = -np.inf
+    for k in range(told.shape[0]):
+        for other in range(told.shape[1]):
+            loss = told[k, other]
+            factors[other, k] = np.inf if loss > LARGEST else np.exp(loss)
+            # What is no number stays: it must not pass for a small loss.
+            if loss > most or np.isnan(loss):
+                most = loss
     out = np.zeros((n, n))
     first, second, none = np.zeros(len(density)), np.zeros(len(density)), np.zeros(len(density))
-    shares, leaps = np.exp(own), np.exp(jumps)
+    shares, leaps = np.empty(len(own)), np.empty(len(jumps))
+    least = np.inf
+    for i in range(len(own)):
+        shares[i], leaps[i] = np.exp(own[i]), np.exp(jumps[i])
+        if leaps[i] < least or np.isnan(leaps[i]):
+            least = leaps[i]
     # Rows that share no state tell apart no more than a row and the smallest jump.
     alone = np.empty(n)
     for i in range(n):
-        alone[i] = _by_set(
-            i, 0.0, leaps.min(), most, indptr, indices, data, shares, leaps, density, none
-        )
+        alone[i] = _by_set(i, 0.0, least, most, indptr, indices, data, shares, leaps, density, none)
     for j in range(n):
         for b in range(indptr[j], indptr[j + 1]):
             if data[b] > LEAST:
@@ -83,7 +94,7 @@ def passed_on(
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _coupled(
     i: int,
     j: int,
@@ -137,7 +148,7 @@ def _coupled(
     return min(worst + ROUNDING, limit)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def _by_set(
     i: int,
     share: float,

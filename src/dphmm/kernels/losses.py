@@ -8,16 +8,16 @@ of a block of coordinates bounds the loss of all its points.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.kernels.compiling import kernel
 from dphmm.kernels.gauge import first_above, layer
 
 SLACK = 1e-14
 """More than the rounding of a norm, as a part of what it is made of."""
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def cell_masses(
     diagonal: IntArray,
     inverse: IntArray,
@@ -66,7 +66,7 @@ def cell_masses(
     return masses
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def tabulate(
     masses: FloatArray,
     edges: IntArray,
@@ -139,7 +139,7 @@ def tabulate(
                 table[half + half * int(told)] += masses[block, part] * weight
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _add(table: FloatArray, half: int, apart: float, mass: float, epsilon: float) -> None:
     """Add a mass to the two entries around its loss so that it weighs as much in both states.
 

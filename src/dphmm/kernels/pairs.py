@@ -9,9 +9,9 @@ and every state besides where `anywhere` marks j.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
+from dphmm.kernels.compiling import kernel
 
 UNREACHABLE = -1
 INFINITE = 2**62
@@ -20,7 +20,7 @@ SQUARE = 32
 """The side of the squares in which a table is transposed."""
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def losses(heights: IntArray, cosets: IntArray) -> IntArray:
     """max_h |heights[j, h] - heights[k, h]| for every pair; infinite across cosets."""
     n, facets = heights.shape
@@ -38,7 +38,7 @@ def losses(heights: IntArray, cosets: IntArray) -> IntArray:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def layers(heights: IntArray, offsets: IntArray, cosets: IntArray) -> IntArray:
     """max_h ceil(|heights[j, h] - heights[k, h]| / offsets[h]); infinite across cosets."""
     n, facets = heights.shape
@@ -58,7 +58,7 @@ def layers(heights: IntArray, offsets: IntArray, cosets: IntArray) -> IntArray:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> IntArray:
     """Row j is the entrywise maximum of the rows of j's predecessors."""
     n, width = len(indptr) - 1, values.shape[1]
@@ -81,7 +81,7 @@ def best_rows(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: M
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _any(mask: Mask) -> bool:
     found = False
     for i in range(len(mask)):
@@ -89,7 +89,7 @@ def _any(mask: Mask) -> bool:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def split(
     values: IntArray, together: Mask, indptr: IntArray, indices: IntArray, anywhere: Mask
 ) -> None:
@@ -126,7 +126,7 @@ def split(
                     values[k, j] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def transposed(values: IntArray) -> IntArray:
     """The rows as columns, moved in squares that fit into fast memory."""
     rows, columns = values.shape
@@ -139,7 +139,7 @@ def transposed(values: IntArray) -> IntArray:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def add_losses(values: IntArray, losses: IntArray, infinite: int) -> bool:
     """Add the losses to the reachable pairs in place; whether one of them was infinite."""
     n, width = values.shape
@@ -152,7 +152,7 @@ def add_losses(values: IntArray, losses: IntArray, infinite: int) -> bool:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray, anywhere: Mask) -> int:
     """The largest value of a pair whose two states share a successor; negative if none do."""
     best = UNREACHABLE
@@ -167,7 +167,7 @@ def best_rejoined(values: IntArray, indptr: IntArray, indices: IntArray, anywher
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def _largest(values: IntArray) -> int:
     best = int(values[0, 0])
     for j in range(values.shape[0]):
@@ -176,7 +176,7 @@ def _largest(values: IntArray) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def best_predecessors(
     values: FloatArray, indptr: IntArray, indices: IntArray, anywhere: Mask
 ) -> tuple[FloatArray, IntArray]:

@@ -7,20 +7,20 @@ Coordinates must differ by less than 2**31, so that a cross product of two diffe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.kernels.compiling import kernel
 
 
-@njit(cache=True)
+@kernel(lambda points: 20 * len(points))
 def convex_hull(points: IntArray) -> IntArray:
     """Strictly convex corners, counter-clockwise from the lexicographically smallest."""
     survivors = _outside_octagon(points) if len(points) > 64 else points
     return _monotone_chain(_ordered(survivors))
 
 
-@njit(cache=True)
+@kernel()
 def _ordered(points: IntArray) -> IntArray:
     """The points in lexicographic order, merged by twos, fours and so on.
 
@@ -53,11 +53,11 @@ def _ordered(points: IntArray) -> IntArray:
     return rows
 
 
-@njit(cache=True)
+@kernel()
 def _monotone_chain(ordered: IntArray) -> IntArray:
     n = len(ordered)
     chain = np.empty((2 * n + 2, 2), dtype=np.int64)
-    size = 0
+    size = np.int64(0)
     for direction in range(2):
         floor = size + 1 if direction == 0 else size
         for step in range(n):
@@ -78,10 +78,10 @@ def _monotone_chain(ordered: IntArray) -> IntArray:
             size += 1
     if size > 1 and chain[0, 0] == chain[size - 1, 0] and chain[0, 1] == chain[size - 1, 1]:
         size -= 1
-    return chain[:size].copy()
+    return _first(chain, size)
 
 
-@njit(cache=True)
+@kernel()
 def _outside_octagon(points: IntArray) -> IntArray:
     """The points that are not strictly inside the hull of eight extreme points."""
     best = np.zeros(8, dtype=np.int64)
@@ -97,15 +97,15 @@ def _outside_octagon(points: IntArray) -> IntArray:
         extremes[j, 0], extremes[j, 1] = points[best[j], 0], points[best[j], 1]
     ring = _monotone_chain(_ordered(extremes))
     survivors = np.empty((len(points), 2), dtype=np.int64)
-    size = 0
+    size = np.int64(0)
     for i in range(len(points)):
         if len(ring) < 3 or not _strictly_inside(ring, points[i, 0], points[i, 1]):
             survivors[size, 0], survivors[size, 1] = points[i, 0], points[i, 1]
             size += 1
-    return survivors[:size]
+    return _first(survivors, size)
 
 
-@njit(cache=True)
+@kernel()
 def _strictly_inside(ring: IntArray, x: int, y: int) -> bool:
     h = len(ring)
     for i in range(h):
@@ -117,7 +117,7 @@ def _strictly_inside(ring: IntArray, x: int, y: int) -> bool:
     return True
 
 
-@njit(cache=True)
+@kernel()
 def difference_body(ring: IntArray) -> IntArray:
     """Corners of P + (-P) for a convex P given counter-clockwise: the edges merged by angle.
 
@@ -127,18 +127,19 @@ def difference_body(ring: IntArray) -> IntArray:
     low = 0
     high = 0
     for i in range(h):
-        if (ring[i, 1], ring[i, 0]) < (ring[low, 1], ring[low, 0]):
+        below, above = ring[i, 1] - ring[low, 1], ring[i, 1] - ring[high, 1]
+        if below < 0 or (below == 0 and ring[i, 0] < ring[low, 0]):
             low = i
-        if (ring[i, 1], ring[i, 0]) > (ring[high, 1], ring[high, 0]):
+        if above > 0 or (above == 0 and ring[i, 0] > ring[high, 0]):
             high = i
     body = np.empty((2 * h, 2), dtype=np.int64)
-    size = 0
+    size = np.int64(0)
     i = 0
     j = 0
     while i < h or j < h:
         p, p_next = (low + i) % h, (low + i + 1) % h
         q, q_next = (high + j) % h, (high + j + 1) % h
-        body[size] = ring[p] - ring[q]
+        body[size, 0], body[size, 1] = ring[p, 0] - ring[q, 0], ring[p, 1] - ring[q, 1]
         size += 1
         ax, ay = ring[p_next, 0] - ring[p, 0], ring[p_next, 1] - ring[p, 1]
         bx, by = ring[q, 0] - ring[q_next, 0], ring[q, 1] - ring[q_next, 1]
@@ -150,28 +151,39 @@ def difference_body(ring: IntArray) -> IntArray:
                 j += 1
         elif j < h:
             j += 1
-    return body[:size].copy()
+    return _first(body, size)
 
 
-@njit(cache=True)
+@kernel(lambda points, members, offsets: 40 * len(members))
 def clique_differences(points: IntArray, members: IntArray, offsets: IntArray) -> IntArray:
     """Corners of every clique's difference body, one after the other."""
-    capacity = 64
-    corners = np.empty((capacity, 2), dtype=np.int64)
-    size = 0
+    corners = np.empty((64, 2), dtype=np.int64)
+    size = np.int64(0)
     for clique in range(len(offsets) - 1):
-        body = difference_body(convex_hull(points[members[offsets[clique] : offsets[clique + 1]]]))
-        while size + len(body) > capacity:
-            capacity *= 2
-            larger = np.empty((capacity, 2), dtype=np.int64)
-            larger[:size] = corners[:size]
-            corners = larger
-        corners[size : size + len(body)] = body
-        size += len(body)
-    return corners[:size].copy()
+        first = offsets[clique]
+        chosen = np.empty((offsets[clique + 1] - first, 2), dtype=np.int64)
+        for i in range(len(chosen)):
+            state = members[first + i]
+            chosen[i, 0], chosen[i, 1] = points[state, 0], points[state, 1]
+        body = difference_body(convex_hull(chosen))
+        while size + len(body) > len(corners):
+            corners = _first(corners, 2 * len(corners))
+        for i in range(len(body)):
+            corners[size, 0], corners[size, 1] = body[i, 0], body[i, 1]
+            size += 1
+    return _first(corners, size)
 
 
-@njit(cache=True)
+@kernel()
+def _first(points: IntArray, size: int) -> IntArray:
+    """A copy of the first points, or of all of them with room for more."""
+    copy = np.empty((size, 2), dtype=np.int64)
+    for i in range(min(size, len(points))):
+        copy[i, 0], copy[i, 1] = points[i, 0], points[i, 1]
+    return copy
+
+
+@kernel(lambda ring, vectors: 4 * len(ring) * len(vectors))
 def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
     """For every w: (sum of c, sum of c m) over the edges of conv(K and +-w).
 
@@ -183,10 +195,10 @@ def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
     out = np.zeros((len(vectors), 2), dtype=ring.dtype)
     h = len(ring)
     for k in range(len(vectors)):
-        x, y = vectors[k]
+        x, y = vectors[k, 0], vectors[k, 1]
         for i in range(h):
-            px, py = ring[i]
-            qx, qy = ring[(i + 1) % h]
+            j = (i + 1) % h
+            px, py, qx, qy = ring[i, 0], ring[i, 1], ring[j, 0], ring[j, 1]
             ex, ey = qx - px, qy - py
             height = ex * (y - py) - ey * (x - px)
             mirrored = ex * (-y - py) - ey * (-x - px)
@@ -195,13 +207,13 @@ def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
                 out[k, 0] += cross
                 out[k, 1] += cross * _edge_moment(px, py, qx, qy)
             elif height < 0:
-                before = ring[(i - 1) % h]
-                after = ring[(i + 2) % h]
-                if (px - before[0]) * (y - before[1]) - (py - before[1]) * (x - before[0]) >= 0:
+                a, b = (i - 1) % h, (i + 2) % h
+                ax, ay, bx, by = ring[a, 0], ring[a, 1], ring[b, 0], ring[b, 1]
+                if (px - ax) * (y - ay) - (py - ay) * (x - ax) >= 0:
                     tangent = px * y - py * x
                     out[k, 0] += 2 * tangent
                     out[k, 1] += 2 * tangent * _edge_moment(px, py, x, y)
-                if (after[0] - qx) * (y - qy) - (after[1] - qy) * (x - qx) >= 0:
+                if (bx - qx) * (y - qy) - (by - qy) * (x - qx) >= 0:
                     tangent = x * qy - y * qx
                     out[k, 0] += 2 * tangent
                     out[k, 1] += 2 * tangent * _edge_moment(x, y, qx, qy)
@@ -211,4 +223,5 @@ def extended_moments(ring: FloatArray, vectors: FloatArray) -> FloatArray:
 # Not compiled when called from Python, so that big integers pass through unharmed.
 @register_jitable
 def _edge_moment(px: float, py: float, qx: float, qy: float) -> float:
-    return px * px + py * py + qx * qx + qy * qy + (px + qx) ** 2 + (py + qy) ** 2
+    x, y = px + qx, py + qy
+    return px * px + py * py + qx * qx + qy * qy + x * x + y * y

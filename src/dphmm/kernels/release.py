@@ -13,15 +13,31 @@ takes numba longer to compile, on everybody's first run, than all the rest of it
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.kernels.chain import divide, in_range, step
+from dphmm.kernels.compiling import kernel
 
 LEVEL = 512 * np.log(2.0)
 
 
-@njit(cache=True)
+def _moves(indptr: IntArray, indices: IntArray, *rest: object) -> int:
+    """The inner steps of a prediction."""
+    return 2 * (len(indptr) + len(indices))
+
+
+def _weights(indptr: IntArray, indices: IntArray, *arrays: FloatArray) -> int:
+    """The inner steps of a prediction and of the exponents of an answer."""
+    points, normals = arrays[3:5]
+    return _moves(indptr, indices) + 2 * normals.size * points.shape[1]
+
+
+def _states(after: FloatArray, *rest: object) -> int:
+    """The inner steps of weights that become probabilities."""
+    return 8 * after.size
+
+
+@kernel()
 def exponents(
     points: FloatArray,
     normals: FloatArray,
@@ -65,7 +81,7 @@ def exponents(
         result[s] = -epsilon * (result[s] - least)
 
 
-@njit(cache=True)
+@kernel()
 def product(
     indptr: IntArray,
     indices: IntArray,
@@ -83,7 +99,7 @@ def product(
         after[state] = total
 
 
-@njit(cache=True)
+@kernel(_moves)
 def predict(
     indptr: IntArray,
     indices: IntArray,
@@ -105,7 +121,7 @@ def predict(
     return least
 
 
-@njit(cache=True)
+@kernel(_moves)
 def look_back(
     indptr: IntArray,
     indices: IntArray,
@@ -140,7 +156,7 @@ def look_back(
     return least / peak if peak > 0.0 else 0.0
 
 
-@njit(cache=True)
+@kernel()
 def scale(after: FloatArray, total: float) -> None:
     """Divide weights by their sum; when all are too small, wide numbers must take over."""
     if total > 0.0:
@@ -149,7 +165,7 @@ def scale(after: FloatArray, total: float) -> None:
             after[state] *= inverse
 
 
-@njit(cache=True)
+@kernel(_weights)
 def weigh(
     indptr: IntArray,
     indices: IntArray,
@@ -170,7 +186,7 @@ def weigh(
     exponents(points, normals, offsets, free, answer, epsilon, np.empty(len(logs)), logs)
 
 
-@njit(cache=True)
+@kernel(_states)
 def settle(
     after: FloatArray, factors: FloatArray, possible: Mask, values: FloatArray, mean: FloatArray
 ) -> float:
@@ -192,7 +208,7 @@ def settle(
     return least
 
 
-@njit(cache=True)
+@kernel(_weights)
 def weigh_wide(
     indptr: IntArray,
     indices: IntArray,
@@ -218,7 +234,7 @@ def weigh_wide(
             logs[state] += levels * LEVEL
 
 
-@njit(cache=True)
+@kernel(_states)
 def settle_wide(after: FloatArray, factors: FloatArray, probabilities: FloatArray) -> float:
     """`settle` for one belief in wide numbers; gives the least probability written."""
     base = np.inf

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dphmm._types import IntArray, Mask
 from dphmm.kernels import gauge, wide
 from dphmm.kernels.coins import below, bernoulli_exp, geometric, wide_bernoulli_exp
+from dphmm.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel(lambda words, *rest: 1000 * len(words), nogil=True)
 def draw_many(
     words: IntArray,
     edges: IntArray,
@@ -46,7 +46,7 @@ def draw_many(
     return done
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def wide_draw_many(
     words: IntArray,
     edges: IntArray,
@@ -76,7 +76,7 @@ def wide_draw_many(
     return done
 
 
-@njit(cache=True)
+@kernel()
 def _draw(
     words: IntArray,
     edges: IntArray,
@@ -121,7 +121,7 @@ def _draw(
     return int(cone)
 
 
-@njit(cache=True)
+@kernel()
 def _wide_draw(
     words: IntArray,
     edges: IntArray,
@@ -176,7 +176,7 @@ def _wide_draw(
     return int(cone)
 
 
-@njit(cache=True)
+@kernel()
 def _add_multiples(
     words: IntArray,
     generators: IntArray,

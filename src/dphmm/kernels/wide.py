@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
+
+from dphmm.kernels.compiling import kernel
 
 Word: TypeAlias = np.uint64
 Wide: TypeAlias = tuple[np.uint64, np.uint64]
@@ -20,7 +21,7 @@ HALF_MASK = np.uint64(0xFFFFFFFF)
 BASE = np.uint64(1 << 32)
 
 
-@njit(cache=True)
+@kernel()
 def product(a: Word, b: Word) -> Wide:
     """a b of two words."""
     a_high, a_low, b_high, b_low = a >> HALF, a & HALF_MASK, b >> HALF, b & HALF_MASK
@@ -31,33 +32,33 @@ def product(a: Word, b: Word) -> Wide:
     return high, (other << HALF) | (low & HALF_MASK)
 
 
-@njit(cache=True)
+@kernel()
 def times(a: Wide, b: Word) -> Wide:
     """a b of a wide number and a word."""
     high, low = product(a[1], b)
     return high + a[0] * b, low
 
 
-@njit(cache=True)
+@kernel()
 def plus(a: Wide, b: Wide) -> Wide:
     """a + b."""
     low = a[1] + b[1]
     return a[0] + b[0] + (ONE if low < b[1] else ZERO), low
 
 
-@njit(cache=True)
+@kernel()
 def minus(a: Wide, b: Wide) -> Wide:
     """a - b."""
     return a[0] - b[0] - (ONE if a[1] < b[1] else ZERO), a[1] - b[1]
 
 
-@njit(cache=True)
+@kernel()
 def is_less(a: Wide, b: Wide) -> bool:
     """Whether a < b."""
     return bool(a[0] < b[0] or (a[0] == b[0] and a[1] < b[1]))
 
 
-@njit(cache=True)
+@kernel()
 def shift_up(a: Wide, bits: Word) -> Wide:
     """a 2**bits, for fewer than 64 bits."""
     if bits == ZERO:
@@ -65,7 +66,7 @@ def shift_up(a: Wide, bits: Word) -> Wide:
     return (a[0] << bits) | (a[1] >> (WORD - bits)), a[1] << bits
 
 
-@njit(cache=True)
+@kernel()
 def leading_zeros(a: Word) -> Word:
     """How many bits above the highest one of a word that is not zero."""
     count = ZERO
@@ -76,7 +77,7 @@ def leading_zeros(a: Word) -> Word:
     return count
 
 
-@njit(cache=True)
+@kernel()
 def _digit(high: Word, next_digit: Word, divisor: Word) -> tuple[Word, Word]:
     """One 32-bit digit of a quotient and the remainder, by a divisor whose top bit is set."""
     top, bottom = divisor >> HALF, divisor & HALF_MASK
@@ -91,7 +92,7 @@ def _digit(high: Word, next_digit: Word, divisor: Word) -> tuple[Word, Word]:
     return digit, (high << HALF) + next_digit - digit * divisor
 
 
-@njit(cache=True)
+@kernel()
 def divide(a: Wide, divisor: Word) -> tuple[Word, Word]:
     """Quotient and remainder by a word that is larger than a's high word."""
     if a[0] == ZERO:
@@ -104,7 +105,7 @@ def divide(a: Wide, divisor: Word) -> tuple[Word, Word]:
     return (first << HALF) + second, rest >> bits
 
 
-@njit(cache=True)
+@kernel()
 def remainder(a: Wide, divisor: Wide) -> Wide:
     """a modulo a wide number that is not zero."""
     if is_less(a, divisor):

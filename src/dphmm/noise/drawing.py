@@ -67,12 +67,13 @@ class Sampler(ABC):
 
     def compiled(self, epsilon: Fraction) -> Compiled | None:
         """The same draw from the same words, compiled; None if its products may not fit."""
-        ready: dict[Fraction, Compiled | None] = self.__dict__.setdefault("_ready", {})
-        if epsilon not in ready:
+        ready: dict[tuple[int, int], Compiled | None]
+        ready, ratio = self.__dict__.setdefault("_ready", {}), epsilon.as_integer_ratio()
+        if ratio not in ready:
             if len(ready) >= REMEMBERED:
                 ready.clear()
-            ready[epsilon] = self._compile(epsilon)
-        return ready[epsilon]
+            ready[ratio] = self._compile(epsilon)
+        return ready[ratio]
 
     @abstractmethod
     def words_wanted(self, epsilon: float) -> int:

@@ -290,6 +290,16 @@ def _source(randomness: Randomness | None) -> Randomness:
     return randomness
 
 
+def read_lattice(given: ArrayLike, query: Query) -> ObjectArray:
+    """An answer that was given before, if it has the coordinates of a query."""
+    said = lattice_vector(given)
+    if said.shape != (query.dimension,):
+        raise ArgumentError(
+            f"lattice must have {query.dimension} coordinates, got shape {said.shape}"
+        )
+    return said
+
+
 def lattice_vector(entries: ArrayLike) -> ObjectArray:
     """Integers as an array: 64-bit if their differences from a query's points fit, else Python's.
 

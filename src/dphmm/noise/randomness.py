@@ -294,3 +294,11 @@ def _as_words(data: bytes) -> array[int]:
     if sys.byteorder == "big":
         words.byteswap()
     return words
+
+
+def source_of(randomness: Randomness | None, person: str) -> Randomness:
+    """Where somebody's noise comes from: the system's secure source by default."""
+    source = SecureRandomness() if randomness is None else randomness
+    if source.keyed and not person:
+        raise ArgumentError("person must be named when noise is keyed, got an empty name")
+    return source

@@ -55,17 +55,17 @@ class Noise:
 
     def mechanism(self, epsilon: Fraction) -> Mechanism:
         """The noise at one epsilon, made once."""
-        # Looked up once: a fraction's hash costs as much as the rest of this.
-        made = self._made.get(epsilon)
+        # Not by the fraction itself, whose hash costs as much as the rest of this.
+        made = self._made.get(ratio := epsilon.as_integer_ratio())
         if made is None:
             gamma = self.gamma
             if self.staircase and gamma is None:
                 gamma = best_gamma(self.body.rank, epsilon)
-            made = self._made[epsilon] = Mechanism(self.query, self.body, epsilon, gamma)
+            made = self._made[ratio] = Mechanism(self.query, self.body, epsilon, gamma)
         return made
 
     @cached_property
-    def _made(self) -> dict[Fraction, Mechanism]:
+    def _made(self) -> dict[tuple[int, int], Mechanism]:
         return {}
 
 
@@ -110,14 +110,14 @@ class Protected:
 
     def constrained(self, epsilon: Fraction) -> Fraction | float:
         """What a release costs the worst pair of possible states (Theorem 6.3)."""
-        cost = self._costs.get(epsilon)
+        cost = self._costs.get(ratio := epsilon.as_integer_ratio())
         if cost is None:
             cost = largest_loss(self.worst_norm, epsilon, self.noise.staircase)
-            self._costs[epsilon] = cost
+            self._costs[ratio] = cost
         return cost
 
     @cached_property
-    def _costs(self) -> dict[Fraction, Fraction | float]:
+    def _costs(self) -> dict[tuple[int, int], Fraction | float]:
         return {}
 
     @cached_property

@@ -9,14 +9,14 @@ exposure is looked at again after every new edge. Which partner is the method's 
 * `optimal`: the smallest mean squared error over all choices of partners together;
 * `optimal_volume`: the smallest volume over all of them, the optimum of section 6.1.
 
-Ties go to the lowest state. With `full_rank` edges are then added by the same rule until
-the span of the hull holds every difference between possible states: without that, some
-pairs are told apart with certainty.
+Ties go to the lowest state. With `full_rank` edges are then added by the same rule until the span
+of the hull holds every difference between possible states; else some pairs are told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -216,9 +216,8 @@ class _Repair:
 def _extended(hull: SensitivityHull, vector: IntArray) -> SensitivityHull:
     if hull.lattice_contains(vector[None, :])[0]:
         return hull
-    return SensitivityHull.from_lattice(
-        np.concatenate([hull.lattice_vertices, vector[None, :]]), hull.step
-    )
+    corners = np.concatenate([hull.lattice_vertices, vector[None, :]])
+    return SensitivityHull.from_lattice(corners, hull.step)
 
 
 def _checked_partners(repair: _Repair, partners: Mapping[int, int] | None) -> dict[int, int]:
@@ -226,11 +225,8 @@ def _checked_partners(repair: _Repair, partners: Mapping[int, int] | None) -> di
     n_states = len(repair.possible)
     for state, partner in (partners or {}).items():
         numbers = isinstance(state, int | np.integer) and isinstance(partner, int | np.integer)
-        if (
-            not numbers
-            or state == partner
-            or not (0 <= state < n_states and 0 <= partner < n_states)
-        ):
+        inside = numbers and 0 <= state < n_states and 0 <= partner < n_states
+        if not inside or state == partner:
             raise ArgumentError(
                 f"partners must join two different states 0..{n_states - 1}, "
                 f"got {state!r}: {partner!r}"
@@ -244,15 +240,31 @@ def _checked_partners(repair: _Repair, partners: Mapping[int, int] | None) -> di
 
 def _link_greedily(repair: _Repair, method: RepairMethod, partners: Mapping[int, int]) -> None:
     # A larger hull never exposes anyone, so one pass in order meets every exposed state.
-    for state in repair.exposed():
-        if not repair.is_exposed(state):
-            continue
+    for state in _still_exposed(repair):
         partner = partners.get(int(state))
         if partner is None:
             others = repair.states != state
             best = _best(repair, repair.differences(state)[others], method)
             partner = repair.states[others][best]
         repair.link(state, partner)
+
+
+def _still_exposed(repair: _Repair) -> Iterator[int]:
+    """The exposed states in order, but those that a link made since has hidden.
+
+    All have the same hull, so a link hides states everywhere: after the first links, and then
+    ever more rarely, one pass over all saves asking thousands one by one.
+    """
+    alone, links, next_pass = deque(repair.exposed().tolist()), 0, 1
+    while alone:
+        state = alone.popleft()
+        if not repair.is_exposed(state):
+            continue
+        yield state
+        links += 1
+        if links == next_pass:
+            alone = deque(other for other in repair.exposed().tolist() if other > state)
+            next_pass *= 2
 
 
 def _link_until_spanned(repair: _Repair, method: RepairMethod) -> None:
@@ -294,9 +306,11 @@ def _best_of_all(repair: _Repair, vectors: ObjectArray, method: RepairMethod) ->
     No convex body that holds w has a mean squared error below 2|w|^2 (the double cone over
     +-w has the least second moment along w), so longer candidates need not be tried.
     """
+    # The same difference gives the same hull: on a grid thousands of candidates are a handful.
+    firsts = {tuple(vector): i for i, vector in reversed([*enumerate(vectors.tolist())])}
     lengths = (vectors.astype(object) ** 2).sum(axis=1)
     best, record = -1, None
-    for number in sorted(range(len(vectors)), key=lambda i: (lengths[i], i)):
+    for number in sorted(firsts.values(), key=lambda i: (lengths[i], i)):
         least = 0 if method in BY_VOLUME else 2 * lengths[number] * repair.query.step**2
         if record is not None and least > record:
             break
@@ -323,9 +337,8 @@ def _best_in_plane(hull: SensitivityHull, vectors: IntArray, method: RepairMetho
         return int(close[0])
     settle = kernels.planar.extended_moments.py_func
     whole = settle(ring.astype(object), vectors[close].astype(object))
-    exact_scores = [
-        area if method in BY_VOLUME else Fraction(moment, area) for area, moment in whole
-    ]
+    by_volume = method in BY_VOLUME
+    exact_scores = [area if by_volume else Fraction(moment, area) for area, moment in whole]
     return int(close[min(range(len(close)), key=lambda i: (exact_scores[i], close[i]))])
 
 

@@ -10,7 +10,7 @@ is ever passed.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from fractions import Fraction
 from functools import partial
@@ -77,6 +77,7 @@ class Place:
         opens: The slot of a clock before which none may be answered now; None if any may.
         known: Whether the book knows the person at all.
         clock: What the slots of `latest` are, where there is no standing that says so.
+        row: What the book itself knows of the person, for its commit.
         version: What the book compares when it commits.
         key: The key of the book's noise then, which it compares too.
     """
@@ -92,6 +93,7 @@ class Place:
     version: int = 0
     key: object = None
     clock: str | None = None
+    row: object = field(default=None, repr=False)
 
     def is_elsewhere(self, plane: str) -> bool:
         """Whether the answers are metres from another centre than that of a map.

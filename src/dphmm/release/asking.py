@@ -27,6 +27,10 @@ __all__ = ["Ask", "Part", "cut_into_parts", "find_steps", "people_waiting", "tak
 TOGETHER = 2**16
 """Rows that share one commit."""
 
+ONLY = np.zeros(1, dtype=np.int64)
+ONLY.flags.writeable = False
+"""The number of the row of an ask that has one."""
+
 STEP = 400
 """States that could be looked at in the time that a step takes besides."""
 
@@ -139,6 +143,11 @@ def cut_into_parts(asks: Sequence[Ask], longest: int) -> Iterator[Part]:
     """Everybody's rows in order of time, in pieces."""
     for number, ask in enumerate(asks):
         check_client(ask.client)
+        if len(ask.people) == 1:  # there is nothing to sort
+            name = check_name(ask.people[0], "person")
+            line = Line(ask.client, name, ask.terms.query)
+            yield Part(number, line, ONLY, 1, ask.last.get(name))
+            continue
         names: dict[str, int] = {}
         owners = np.array([names.setdefault(name, len(names)) for name in ask.people])
         within = () if ask.moments is None else (ask.states, ask.moments)

@@ -21,7 +21,7 @@ from dphmm.chain.markov import Chain
 from dphmm.cost.budget import Budgets
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
-from dphmm.cost.sharing import Single, Turns, one_at_a_time
+from dphmm.cost.sharing import Single, one_at_a_time
 from dphmm.cost.totals import Totals
 from dphmm.cost.words import release_statement
 from dphmm.errors import ArgumentError, check_name, expect, expect_each
@@ -129,7 +129,7 @@ class Batch(Single):
         self._spoke = np.full(len(people), NEVER)
         self._clock = ""
         self._plane: str | None = None
-        self._lock = Turns("batch")
+        self._share("batch")
         self.estimate = check_estimate(estimate)
         beliefs = read_beliefs(start, len(people), model)
         threads = os.cpu_count() or 1 if threads is None else whole(threads, "threads", 1)
@@ -193,6 +193,7 @@ class Batch(Single):
         return np.array(found).reshape(-1, self.query.dimension)
 
     def _number(self, person: int, argument: str = "person") -> int:
+        self._table.check_whole()
         if whole(person, argument) >= len(self.people):
             raise ArgumentError(f"{argument} must be among {len(self.people)} people, by number")
         return int(person)
@@ -258,8 +259,7 @@ class Batch(Single):
         Args:
             epsilon: Its price, if not the batch's own.
         """
-        price = self.epsilon if epsilon is None else as_epsilon(epsilon)
-        return self._budgets.allow(price)
+        return self._budgets.allow(self.epsilon if epsilon is None else as_epsilon(epsilon))
 
     @one_at_a_time
     def release(
@@ -305,7 +305,7 @@ class Batch(Single):
             lattice = lattice.astype(np.promote_types(lattice.dtype, said.dtype), copy=False)
             lattice[speaking] = said
         rows = np.flatnonzero(answered)
-        with self._table.stepping():
+        with self._lock, self._table.stepping():  # again: a source of words may have forked
             estimate = self._table.move(models, noises, noise_of, lattice)
             for speaking, step in alone:
                 estimate[speaking] = step.known_value

@@ -86,7 +86,7 @@ class BeliefTable:
 
     def belief(self, person: int) -> Belief:
         """What is believed about one person now."""
-        self._check_whole()
+        self.check_whole()
         if person in self._apart:
             return self._apart[person]
         return Belief(self._sets[self._set_of[person]], self._column(person).copy(), None)
@@ -94,12 +94,13 @@ class BeliefTable:
     @contextmanager
     def stepping(self) -> Iterator[None]:
         """A step of everybody, with its times and charges; nobody goes on from half of one."""
-        self._check_whole()
+        self.check_whole()
         self._is_between = True
         yield
         self._is_between = False
 
-    def _check_whole(self) -> None:
+    def check_whole(self) -> None:
+        """Refuse to go on, or to tell anything, from the middle of a step."""
         if self._is_between:
             raise ArgumentError(
                 "batch must be resumed from standings that were taken before, got one that was "
@@ -114,7 +115,7 @@ class BeliefTable:
 
     def next_sets(self, models: Sequence[MarkovModel]) -> list[tuple[Mask, IntArray]]:
         """Where the possible sets will be, as places, with the people concerned; nothing moves."""
-        self._check_whole()
+        self.check_whole()
         sets, target = self._sets, np.arange(len(self._sets))
         for model in models:
             sets, found = _next_sets(model, sets)

@@ -75,7 +75,7 @@ def draw(works: Sequence[Work], source: Randomness) -> list[Answers]:
     for some in by_terms.values():
         terms = some[0].terms
         lines = [work.line for work in some for _ in work.times]
-        times = np.concatenate([work.times for work in some])
+        times = np.concatenate([work.times for work in some]) if some[1:] else some[0].times
         table = Answers(terms.plan.query, terms.law, lines, times, source.private)
         first = 0
         for work in some:
@@ -135,7 +135,8 @@ def _draw_alone(work: Work, source: Randomness) -> None:
     rows = zip(work.times.tolist(), work.states.tolist(), work.spoken.tolist(), strict=True)
     for place, (time, state, spoken) in enumerate(rows):
         row = np.array([work.span[0] + place])
-        stream.skip(time - stream.time - 1)
+        if (gap := time - stream.time - 1) > 0:
+            stream.skip(gap)
         if not spoken:
             work.answers.pass_over(row, stream.repeat(()).estimate)
             continue

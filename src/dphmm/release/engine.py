@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from itertools import compress
 
 import numpy as np
 
+from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, TooLargeError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import LATEST, Verdict, admit, refusals
@@ -33,6 +34,7 @@ from dphmm.release.asking import (
 from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
 from dphmm.release.drawing import Work, draw
 from dphmm.release.moment import Line
+from dphmm.release.phases import enter
 from dphmm.release.said import Release
 from dphmm.release.schedule import expected_error
 from dphmm.release.standing import Standing
@@ -59,15 +61,27 @@ class Answered:
     """What came of an ask, a row each; everything in it may be shown to anybody."""
 
     def __init__(self, ask: Ask, private: bool = True) -> None:
-        query = ask.terms.query
-        named = {person: Line(ask.client, person, query) for person in dict.fromkeys(ask.people)}
-        lines = [named[person] for person in ask.people]
-        self.answers = Answers(ask.terms.plan.query, ask.terms.law, lines, ask.times, private)
-        self.verdicts = np.zeros(len(lines), dtype=np.int64)
+        self._rows = ask.terms, ask.client, ask.people, ask.times, private  # and no true state
+        self.verdicts = np.zeros(len(ask.people), dtype=np.int64)
         self.faults: dict[int, DphmmError] = {}
         """Why a row got no answer."""
         self.filled = Fraction(0)
         """What the answers to steps without a row cost."""
+
+    @cached_property
+    def answers(self) -> Answers:
+        """All rows as a table; it is empty where a row got none."""
+        terms, client, people, times, private = self._rows
+        named = {person: Line(client, person, terms.query) for person in dict.fromkeys(people)}
+        lines = [named[person] for person in people]
+        return Answers(terms.plan.query, terms.law, lines, times, private)
+
+    def take(self, rows: IntArray, drawn: Answers, sources: IntArray) -> None:
+        """Give rows their answers, which stand in rows of a table that was drawn."""
+        if len(self.verdicts) == len(drawn) == 1:
+            self.answers = drawn  # a table of nothing else
+        else:
+            self.answers.copy(rows, drawn, sources)
 
     def release(self, row: int) -> Release:
         """The answer to a row, or its refusal raised."""
@@ -156,6 +170,7 @@ def _answer(
     source: Randomness,
     most: int | None = None,
 ) -> None:
+    enter("admission")
     _find(book, asks, parts)
     if most is not None:
         parts = _within(most, asks, answered, parts)
@@ -170,6 +185,8 @@ def _answer(
             if work is not None:
                 part.works.append(work)
                 works.append(work)
+        if works:
+            enter("draw")
         drawn += draw(works, source)
         waiting = [part for part in waiting if part.has_more]
         for part in waiting:
@@ -179,6 +196,7 @@ def _answer(
         if any(part.found.key is None for part in moved):
             _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
         standings = [_moved(part.works[-1]) for part in moved]
+        enter("commit")
         book.commit(drawn, standings, [part.found for part in moved])
     _fill(answered, parts)
     for part in parts:
@@ -289,7 +307,7 @@ def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:
             for source in sources[rows < 0].tolist():
                 answered[number].filled += drawn.epsilons[source] or 0
             rows, sources = rows[rows >= 0], sources[rows >= 0]
-        answered[number].answers.copy(rows, drawn, sources)
+        answered[number].take(rows, drawn, sources)
 
 
 def _repeat(book: Book, answered: Answered, part: Part) -> None:

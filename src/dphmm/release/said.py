@@ -16,6 +16,7 @@ from dphmm.chain.markov import Chain
 from dphmm.chain.memory import Memory
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
+from dphmm.cost.totals import add_costs, add_up
 from dphmm.geometry.exact import Exact, as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -91,6 +92,15 @@ class Said:
     lattice: ObjectArray
     step: Protected
     """What was possible then, and the noise that followed."""
+
+
+def add_up_said(
+    before: tuple[Fraction, Fraction | float], said: Sequence[Said]
+) -> tuple[Fraction, Fraction | float]:
+    """Every epsilon, and the same for the worst pair of possible states, with what was before."""
+    spent, cost = before
+    costs = (one.step.constrained(one.epsilon) for one in said)
+    return add_up([spent, *(one.epsilon for one in said)]), add_costs([cost, *costs])
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ class Standing:
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ArgumentError("pairs must be tuples of a slot and a price")
-            slot, price = pair
+            slot, price = whole(pair[0], "pairs", None), pair[1]
+            expect(price, Fraction, "each price of pairs")
             if slot > last and price:
                 kept[slot] = kept[slot] + price if slot in kept else price
         before = self.spent - add_up(kept.values())
@@ -116,7 +117,7 @@ class Standing:
         }
         head = json.dumps(facts).encode()
         parts = [MAGIC, _HEAD.pack(len(head)), head, np.packbits(possible).tobytes()]
-        parts.append(probabilities[possible].astype("<f8").tobytes())
+        parts.append(probabilities[possible].astype("<f8", copy=False).tobytes())
         if wide is not None:
             parts.append(wide[:, possible].astype("<f8").tobytes())
         content = b"".join(parts)

@@ -18,9 +18,8 @@ from dphmm.chain.belief import Belief, Start
 from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import Entry, Ledger
-from dphmm.cost.sharing import Single, Turns
+from dphmm.cost.sharing import Single
 from dphmm.cost.statement import PrivacyStatement
-from dphmm.cost.totals import Totals
 from dphmm.cost.whereabouts import Surroundings
 from dphmm.cost.words import release_statement
 from dphmm.errors import ArgumentError, check_name, expect
@@ -28,14 +27,14 @@ from dphmm.geometry.exact import Exact, as_epsilon, whole
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import as_array
-from dphmm.noise.mechanism import lattice_vector
-from dphmm.noise.randomness import Randomness, SecureRandomness
+from dphmm.noise.mechanism import read_lattice
+from dphmm.noise.randomness import Randomness, source_of
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan, Protected
 from dphmm.release.also import protected_also
 from dphmm.release.lagging import Estimates
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes, read_state
-from dphmm.release.said import Release, Said, believed, likelihoods, silence
+from dphmm.release.said import Release, Said, add_up_said, believed, likelihoods, silence
 from dphmm.release.schedule import Schedule, expected_error, price_of
 from dphmm.release.standing import Standing, check_law
 from dphmm.release.stating import state_costs
@@ -95,12 +94,8 @@ class Stream(Single):
         check_parts(model, plan, randomness, time, schedule, law)
         if not isinstance(person, str) or person:
             check_name(person, "person")
-        self._randomness = SecureRandomness() if randomness is None else randomness
-        if self._randomness.keyed and not person:
-            raise ArgumentError("person must be named when noise is keyed, got an empty name")
-        self.model = model
-        self.plan = plan
-        self.query = plan.query
+        self._randomness = source_of(randomness, person)
+        self.model, self.plan, self.query = model, plan, plan.query
         self.estimate = check_estimate(estimate)
         self.schedule = schedule
         self.epsilon = price_of(schedule, as_epsilon(epsilon))
@@ -116,7 +111,7 @@ class Stream(Single):
         self._said_from = self.began, self.start
         self._law = law
         self._step: Protected | None = None
-        self._totals = Totals([Fraction(0), Fraction(0)])
+        self._totals: tuple[Fraction, Fraction | float] = Fraction(0), Fraction(0)
         """Of this line: every epsilon, and the same for the worst pair of possible states."""
         self._totalled = 0
         """How many of `said` are in the totals: they are added when somebody asks."""
@@ -126,7 +121,7 @@ class Stream(Single):
         self._clock = ""
         self._plane: str | None = None
         self._also: dict[str, Plan] = {}
-        self._lock = Turns("stream")
+        self._share("stream")
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
         self._is_fixed = schedule is None or schedule.error is None
@@ -147,15 +142,26 @@ class Stream(Single):
         expect(standing, Standing, "standing")
         client, person, _ = standing.line
         stream = cls(model, plan, client=client, person=person, time=standing.began, **options)
-        check_law(standing, stream.law, model.n_states)
-        stream.time = standing.time
-        stream.prior = stream.posterior = standing.belief
-        stream._said_from = standing.time, standing.belief
-        stream._totals = Totals([standing.spent, standing.constrained])
-        stream._answered, stream._spoke = standing.answered, standing.spoke
-        stream._recent = standing.recent
-        stream._clock, stream._plane = standing.clock, standing.plane
-        return stream
+        return stream._stand_at(standing)
+
+    def _like(self, standing: Standing, randomness: Randomness | None) -> Self:
+        """What `resume` gives for another standing, where these parts are known to fit."""
+        stream = object.__new__(type(self))
+        client, person, _ = standing.line
+        vars(stream).update(vars(self), client=client, person=person, began=standing.began)
+        stream._randomness, stream.ledger = source_of(randomness, person), Ledger()
+        stream.said, stream._also = [], {}
+        stream._share("stream")
+        return stream._stand_at(standing)
+
+    def _stand_at(self, standing: Standing) -> Self:
+        check_law(standing, self.law, self.model.n_states)
+        self.time, self.prior, self.posterior = standing.time, standing.belief, standing.belief
+        self._said_from = standing.time, standing.belief
+        self._totals = standing.spent, standing.constrained
+        self._answered, self._spoke = standing.answered, standing.spoke
+        self._recent, self._clock, self._plane = standing.recent, standing.clock, standing.plane
+        return self
 
     @property
     def line(self) -> Line:
@@ -173,25 +179,21 @@ class Stream(Single):
     def standing(self) -> Standing:
         """Where the stream stands, to be resumed later or elsewhere."""
         with self._lock:
-            for one in self.said[self._totalled :]:
-                self._totals.add(0, one.epsilon)
-                self._totals.add(1, one.step.constrained(one.epsilon))
-            self._totalled = len(self.said)
+            new, self._totalled = self.said[self._totalled :], len(self.said)
+            self._totals = add_up_said(self._totals, new)
             standing = Standing(
-                line=self.line,
-                law=self.law,
-                began=self.began,
+                *(self.line, self.law, self.began),
                 time=self.time,
                 belief=self.posterior,
-                spent=Fraction(self._totals.of(0)),
-                constrained=self._totals.of(1),
+                spent=self._totals[0],
+                constrained=self._totals[1],
                 answered=self._answered,
                 spoke=self._spoke,
                 clock=self._clock,
                 plane=self._plane,
             )
-            said = ((one.time, one.epsilon) for one in self.said)
-            return standing.remember([*self._recent, *said], self.ledger.width)
+            said, width = ((one.time, one.epsilon) for one in self.said), self.ledger.width
+            return standing.remember([*self._recent, *said], width) if width else standing
 
     @property
     def possible(self) -> Mask:
@@ -269,11 +271,7 @@ class Stream(Single):
             step = self.plan.at(self.plan.to_protect(prior, self.model.memory))
             own = epsilon is None or step.is_lone  # where only one state is possible it was 0
             price = self.epsilon if own else as_epsilon(epsilon)  # type: ignore[arg-type]
-            said = lattice_vector(lattice)
-            if said.shape != (self.query.dimension,):
-                raise ArgumentError(
-                    f"lattice must have {self.query.dimension} coordinates, got shape {said.shape}"
-                )
+            said = read_lattice(lattice, self.query)
             return self._say(said, step.price(price), self.time + 1, prior, step, None)
 
     def skip(self, steps: int = 1) -> None:
@@ -286,9 +284,7 @@ class Stream(Single):
             raise ArgumentError(f"steps must be at most {MOST_STEPS}, got {steps!r}")
         with self._lock:
             for _ in range(steps):
-                self.prior = self.posterior = self.model.predict(self.posterior, self.time + 1)
-                self.time += 1
-                self._answered = ()
+                self._move(self.model.predict(self.posterior, self.time + 1))
 
     def estimates(self, *, lag: int, estimate: Estimate | None = None) -> Estimates:
         """Estimates that wait: of every step of `observations`, final `lag` steps later.
@@ -312,8 +308,8 @@ class Stream(Single):
 
     def observations(self) -> list[FloatArray | None]:
         """The log-likelihood of what was said at each step, for the model's own inference."""
-        first, _ = self._said_from
-        return likelihoods(self.said, first, self.time, self.plan.delta)
+        with self._lock:
+            return likelihoods(self.said, self._said_from[0], self.time, self.plan.delta)
 
     def statement(self, *, width: int = 10) -> PrivacyStatement:
         """What everything said has cost, in words and numbers; since it was resumed, if it was.
@@ -332,10 +328,13 @@ class Stream(Single):
 
     def _pass(self, prior: Belief) -> Release:
         """Move one step and say nothing: the estimate is what follows from before."""
-        self.time, self.prior, self.posterior = self.time + 1, prior, prior
-        self._answered = ()
         estimate = self.model.estimate(prior, self.query.values, self.estimate)
+        self._move(prior)
         return silence(self.time, estimate, self._randomness.private)
+
+    def _move(self, prior: Belief) -> None:
+        # In one line: between a time and its belief nobody may be stopped and go on.
+        self.time, self.prior, self.posterior, self._answered = self.time + 1, prior, prior, ()
 
     def _release(
         self, true_state: Any, epsilon: Exact | None, time: int, prior: Belief, step: Protected
@@ -386,11 +385,10 @@ class Stream(Single):
         )
         if entry is not None:
             self.ledger.record(entry)
-        self.said.append(Said(time, step.query, price, lattice, step))
-        self._answered = now
-        if step.query.name == self.query.name:
-            self._spoke = time
+        spoke = time if step.query.name == self.query.name else self._spoke
         self.time, self.prior, self.posterior, self._step = time, prior, posterior, step
+        self._answered, self._spoke = now, spoke
+        self.said.append(Said(time, step.query, price, lattice, step))
         return release
 
     def _state(self, true_state: Any) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, TypeVar
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import Estimate
@@ -22,6 +23,8 @@ from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 
 __all__ = ["Terms", "follow"]
+
+Resumed = TypeVar("Resumed", bound=Stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +92,18 @@ class Terms:
 
     def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
         """One person's stream from where they stand; what it is asked it says, at every step."""
-        return Stream.resume(
+        return self._pattern._like(standing, randomness)
+
+    @cached_property
+    def _pattern(self) -> Stream:
+        """A stream of nobody, of which everybody's are copies: its parts are checked once."""
+        return self.resume(Stream, self.stand(Line("", "", self.query), 0), None)
+
+    def resume(
+        self, kind: type[Resumed], standing: Standing, randomness: Randomness | None
+    ) -> Resumed:
+        """The same as a kind of stream."""
+        return kind.resume(
             standing,
             self.model,
             self.plan,
@@ -99,6 +113,10 @@ class Terms:
             law=self.law,
             estimate=self.estimate,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the pattern, which has a lock."""
+        return {name: value for name, value in vars(self).items() if name != "_pattern"}
 
     def follow(self, standing: Standing, said: Sequence[Record]) -> Standing:
         """Where a person stands after what was said since."""

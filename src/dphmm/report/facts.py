@@ -14,8 +14,12 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import estimate_of
 from dphmm.chain.lagging import FixedLag
 from dphmm.cost import PrivacyStatement
+from dphmm.cost.whereabouts import Whereabouts
+from dphmm.noise.distance import mean_noise
 from dphmm.policy.plan import Protected
 from dphmm.release.schedule import mean_distance
+from dphmm.release.stating import place_person
+from dphmm.report.beliefs import pack
 from dphmm.report.given import GivenAway, places_given_away
 from dphmm.scenario.released import Track
 
@@ -57,38 +61,54 @@ class TrackFacts:
     @property
     def smoothed(self) -> FloatArray:
         """The estimate at each release, from everything said."""
-        return self._hindsight[0]
+        return self._hindsight.points
 
     @property
     def lagged(self) -> FloatArray:
         """The estimate at each release, from what was said until `lag` steps later."""
-        return self._waited[0]
+        return self._waited.points
 
     @property
     def given_away(self) -> tuple[GivenAway, ...]:
         """The places that everything said gave away."""
-        return self._hindsight[2]
+        return self._hindsight.given_away
+
+    @property
+    def near(self) -> Whereabouts:
+        """How near to the person everything said lets a reader come."""
+        return self._hindsight.near
+
+    @property
+    def share(self) -> FloatArray:
+        """The part of the time that a reader believes each state to have had, in hindsight."""
+        return self._hindsight.share
+
+    @property
+    def packed(self) -> dict[str, str]:
+        """What is believed at each release: at the time, late and in hindsight; see `pack`."""
+        return {
+            "now": self._at_once.packed,
+            "late": self._waited.packed,
+            "hindsight": self._hindsight.packed,
+        }
+
+    @cached_property
+    def noises(self) -> FloatArray:
+        """The mean distance of each answer to the truth, and its root mean square, by its noise."""
+        rows = []
+        for release, step in zip(self.track.releases, self.track.protected, strict=True):
+            rows.append((nan, nan) if step is None else _noise(step, release.epsilon))
+        return np.array(rows)
 
     @cached_property
     def expected_errors(self) -> FloatArray:
         """The expected distance of answer and estimates (now, late, in hindsight), a row a release.
 
-        By the model: what a reader without the truth can say. The first is the root of the
-        mean squared error of the noise.
+        By the model: what a reader without the truth can say. Of an answer it is the mean
+        distance of its noise.
         """
-        stream, values = self.track.stream, self.track.stream.query.values
-        filtered = stream.model.filter(self._heard, start=stream.start, time=stream.began)
-        steps = zip(self._steps, self.track.releases, self.track.protected, strict=True)
-        now = [
-            (
-                nan
-                if step is None
-                else float(step.mechanism(release.epsilon).mean_squared_error) ** 0.5,
-                mean_distance(values, filtered[place], release.estimate),
-            )
-            for place, release, step in steps
-        ]
-        return np.column_stack([now, self._waited[1], self._hindsight[1]])
+        believed = (self._at_once, self._waited, self._hindsight)
+        return np.column_stack([self.noises[:, 0], *(one.errors for one in believed)])
 
     @property
     def mean_errors(self) -> FloatArray:
@@ -115,9 +135,9 @@ class TrackFacts:
         """The most that one step cost between two possible states."""
         return max(said.step.constrained(said.epsilon) for said in self.track.stream.said)
 
-    def work_out(self, *, errors: bool, statement: bool) -> None:
-        """Compute what a page will show: what it shows of everybody, and more if that is asked."""
-        _ = self.smoothed, errors and self.expected_errors, statement and self.statement
+    def work_out(self, *, drawn: bool, statement: bool) -> None:
+        """Compute what a page will show: of everybody what was given away, more if it is drawn."""
+        _ = self.near, drawn and self.packed, statement and self.statement
 
     @property
     def _steps(self) -> list[int]:
@@ -128,30 +148,67 @@ class TrackFacts:
     def _heard(self) -> list[FloatArray | None]:
         return self.track.stream.observations()
 
-    # What follows keeps numbers only: the beliefs of a long track are large.
+    @cached_property
+    def _at_once(self) -> _Believed:
+        """What is believed from what was said until then."""
+        stream = self.track.stream
+        filtered = stream.model.filter(self._heard, start=stream.start, time=stream.began)
+        return self._believed([filtered[step] for step in self._steps], self.estimates)
 
     @cached_property
-    def _waited(self) -> tuple[FloatArray, FloatArray]:
-        """The estimates that wait, and their expected errors."""
+    def _waited(self) -> _Believed:
+        """What is believed from what was said until some steps later."""
         stream = self.track.stream
         late = FixedLag(stream.model, lag=self.lag, start=stream.start, time=stream.began)
         settled = [one for row in self._heard for one in late.step(row)]
-        return self._estimated([one.belief for one in (*settled, *late.finish())])
+        beliefs = [one.belief for one in (*settled, *late.finish())]
+        return self._believed([beliefs[step] for step in self._steps])
 
     @cached_property
-    def _hindsight(self) -> tuple[FloatArray, FloatArray, tuple[GivenAway, ...]]:
-        """The estimates from everything, their expected errors, and what was given away."""
-        stream = self.track.stream
-        start, began, nothing = stream.start, stream.began, [None] * len(self._heard)
-        seen = stream.model.smooth(self._heard, start=start, time=began)
-        unseen = stream.model.filter(nothing, start=start, time=began)
-        both = ([beliefs[step] for step in self._steps] for beliefs in (seen, unseen))
-        return *self._estimated(seen), places_given_away(*both)
+    def _hindsight(self) -> _Hindsight:
+        """What is believed from everything, and what that gave away."""
+        stream, heard = self.track.stream, self._heard
+        start, began = stream.start, stream.began
+        seen = stream.model.smooth(heard, start=start, time=began)
+        unseen = stream.model.filter([None] * len(heard), start=start, time=began)
+        until = stream.said[-1].time - began  # statements are about the time until the last answer
+        near = place_person(stream, seen[:until], unseen[:until], heard)
+        after, before = ([beliefs[step] for step in self._steps] for beliefs in (seen, unseen))
+        share = np.mean([one.probabilities for one in after], axis=0)
+        known = self._believed(after)
+        return _Hindsight(
+            known.points, known.errors, known.packed, near, share, places_given_away(after, before)
+        )
 
-    def _estimated(self, beliefs: list[Belief]) -> tuple[FloatArray, FloatArray]:
-        """The estimate of the belief at each release, and its expected error."""
+    def _believed(self, beliefs: list[Belief], points: FloatArray | None = None) -> _Believed:
+        """What a page shows of the belief at each release; `points` if estimates are known."""
         stream, values = self.track.stream, self.track.stream.query.values
-        chosen = [beliefs[step] for step in self._steps]
-        points = np.array([estimate_of(one, values, stream.estimate) for one in chosen])
-        apart = [mean_distance(values, one, p) for one, p in zip(chosen, points, strict=True)]
-        return points, np.array(apart)
+        if points is None:
+            points = np.array([estimate_of(one, values, stream.estimate) for one in beliefs])
+        apart = [mean_distance(values, one, p) for one, p in zip(beliefs, points, strict=True)]
+        return _Believed(points, np.array(apart), pack(beliefs))
+
+
+@dataclass(frozen=True, eq=False)
+class _Believed:
+    """Beliefs at every release as numbers alone: they themselves are large."""
+
+    points: FloatArray
+    errors: FloatArray
+    packed: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Hindsight(_Believed):
+    near: Whereabouts
+    share: FloatArray
+    given_away: tuple[GivenAway, ...]
+
+
+def _noise(step: Protected, epsilon: Fraction) -> tuple[float, float]:
+    """The mean distance and the root mean square of an answer, once for all who share its rules."""
+    made: dict[Fraction, tuple[float, float]] = step.__dict__.setdefault("_noise_sizes", {})
+    if epsilon not in made:
+        mechanism = step.mechanism(epsilon)
+        made[epsilon] = mean_noise(mechanism), float(mechanism.mean_squared_error) ** 0.5
+    return made[epsilon]

@@ -1,14 +1,12 @@
-"""The drawings of a scenario: cells, policy, hull, protection, tracks. All of them public."""
+"""The drawings of a scenario: states, policy, hull, protection. All of them public."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.geometry.boundary import planar_hull
@@ -16,101 +14,107 @@ from dphmm.geometry.hull import SensitivityHull
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected
 from dphmm.policy.protection import degree_of_protection
-from dphmm.report.svg import Curve, Frame, curves, drawing, tag
+from dphmm.report.ground import Ground, fill
+from dphmm.report.svg import Frame, drawing, tag
+from dphmm.report.symbols import draw_symbol
+from dphmm.scenario.building import category_of
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["Drawings", "Layer", "count_links", "outline", "sample_links"]
+__all__ = ["Drawings", "count_links", "outline", "sample_links"]
 
 Key: TypeAlias = list[tuple[str, str]]
 """The kind of a mark and what it means."""
 
 LINKS_SHOWN = 300
-LABELLED = 40
-"""Up to so many states have their labels written beside them."""
 CATEGORIES = 8
+MARKED = 9.0
+"""States that are drawn so wide have the symbol of their category."""
 RAMP = 6
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One person's positions on the map: a line or dots, and what it is called."""
-
-    name: str
-    kind: str
-    points: FloatArray
-    dotted: bool = False
+BASE = {
+    "district": "district",
+    "green": "park or forest",
+    "water": "water",
+    "stream": "river",
+    "path": "small street or path",
+    "street": "street",
+}
+"""What a legend calls the kinds of a base map."""
 
 
 @dataclass(frozen=True, eq=False)
 class Drawings:
-    """The drawings of one scenario; `unit` is what a length is measured in, if it is known."""
+    """The drawings of one scenario, on its ground."""
 
-    scenario: Scenario
-    unit: str = ""
-
-    @cached_property
-    def places(self) -> FloatArray:
-        """Where each state is drawn: at its place, or at its answers."""
-        columns = self.scenario.states.place_columns
-        values = self.scenario.states.values(columns) if columns else self.scenario.query.values
-        if values.shape[1] == 1:
-            return np.column_stack([values[:, 0], np.zeros(len(values))])
-        return np.asarray(values[:, :2], dtype=np.float64)
+    ground: Ground
 
     @property
-    def answers_are_places(self) -> bool:
-        """Whether an answer can be drawn on the map."""
-        columns = self.scenario.states.place_columns
-        return self.scenario.query.dimension == 2 and columns in ((), self.scenario.columns)
+    def scenario(self) -> Scenario:
+        """Whose drawings these are."""
+        return self.ground.scenario
 
-    @cached_property
-    def side(self) -> float:
-        """The side of a cell: the usual distance to the nearest other state."""
-        different = np.unique(self.places, axis=0)
-        if len(different) < 2:
-            return 1.0
-        distances, _ = KDTree(different).query(different, k=2)
-        apart = float(np.median(np.asarray(distances)[:, 1]))
-        # A handful of scattered places are marks, not tiles.
-        return min(apart, 0.08 * float(np.ptp(different, axis=0).max()))
+    @property
+    def unit(self) -> str:
+        """What a length is measured in, if it is known."""
+        return self.ground.unit
 
-    @cached_property
+    @property
+    def places(self) -> FloatArray:
+        """Where each state is drawn."""
+        return self.ground.places
+
+    @property
     def frame(self) -> Frame:
         """The map's frame."""
-        margin = self.side / 2
-        low, high = self.places.min(axis=0) - margin, self.places.max(axis=0) + margin
-        return Frame.around([low, high], margin=16 if len(self.places) > LABELLED else 34)
+        return self.ground.frame
+
+    @cached_property
+    def shapes(self) -> list[str]:
+        """The outline of each state on the map."""
+        return self.ground.shapes(self.frame)
 
     @cached_property
     def categories(self) -> tuple[str, IntArray, tuple[str, ...]] | None:
         """The column that colours the map, the number of each state's value, and the values."""
-        texts = self.scenario.states.texts
-        chosen = self.scenario.settings.policy.category
-        column = chosen if chosen in texts else next(iter(texts), None)
+        states = self.scenario.states
+        column = self.scenario.settings.policy.category or next(iter(states.texts), None)
         if column is None:
             return None
-        names, numbers, counts = np.unique(
-            np.array(texts[column]), return_inverse=True, return_counts=True
-        )
+        values = np.array([str(value) for value in category_of(states, column)])
+        names, numbers, counts = np.unique(values, return_inverse=True, return_counts=True)
         # The most common first: it has the quietest colour.
         order = np.argsort(-counts, kind="stable")
         return column, np.argsort(order)[numbers].astype(np.int64), tuple(names[order].tolist())
 
     def map(self) -> str:
-        """The cells, coloured by category, and a thinned view of the policy."""
-        parts = [self._cells(), self._links(), *self._labels(), self.frame.ruler(self.unit)]
-        return drawing(parts, self.frame.height, "Map of the states and the policy's links")
+        """The states, coloured and marked by category, and the policy's links if they are few."""
+        parts = [
+            '<use href="#base"/>',
+            self._cells(),
+            self._links(),
+            *self._labels(),
+            self.frame.ruler(self.unit),
+        ]
+        return self._drawn(parts, "Map of the states")
 
     def map_caption(self) -> str:
-        """What the map shows, and whether it shows every link."""
-        count = count_links(self.scenario.policy)
-        links = len(sample_links(self.scenario.policy, LINKS_SHOWN + 1))
-        part = "the" if links <= LINKS_SHOWN else "some of the"
-        return f"The states, and {part} {count} pairs that must look alike."
+        """What the map shows, and where its links are."""
+        count, states = count_links(self.scenario.policy), len(self.scenario.states)
+        if self._links_fit:
+            return f"The {states:,} states, and the {count} pairs that must look alike."
+        return (
+            f"The {states:,} states. The {count} pairs that must look alike are too many to draw; "
+            f"the next picture has those of one state."
+        )
+
+    @cached_property
+    def _links_fit(self) -> bool:
+        policy = self.scenario.policy
+        inside = sum(len(clique) * (len(clique) - 1) // 2 for clique in policy.cliques)
+        return len(policy.links) + inside <= LINKS_SHOWN
 
     def map_key(self) -> Key:
         """What the colours of the map mean."""
-        entries = [("link", "linked by the policy")]
+        entries = [("link", "linked by the policy")] if self._links_fit else []
         if self.categories is not None:
             _, _, names = self.categories
             alone = len(names) if len(names) <= CATEGORIES else CATEGORIES - 1
@@ -118,6 +122,11 @@ class Drawings:
             if alone < len(names):
                 entries.append((f"c{alone}", f"other ({len(names) - alone})"))
         return entries
+
+    def base_key(self) -> Key:
+        """What the base map shows."""
+        base = self.ground.base
+        return [] if base is None else [(f"base-{kind}", BASE[kind]) for kind in base.kinds]
 
     def neighbourhood(self) -> tuple[str, int]:
         """One state and everything it must look like; and how many those are."""
@@ -127,13 +136,13 @@ class Drawings:
         state = int(next((s for s in order if linked[s]), order[0]))
         others = self.scenario.policy.neighbors(state)
         parts = [
-            self.frame.squares(self.places, 0.94 * self.side, "land"),
-            self.frame.squares(self.places[others], 0.94 * self.side, "near"),
-            self.frame.squares(self.places[[state]], 0.94 * self.side, "self"),
+            '<use href="#ground"/>',
+            fill(self.shapes, others.tolist(), "near"),
+            fill(self.shapes, [state], "self"),
             self.frame.ruler(self.unit),
         ]
         label = "One state and the states it must look like"
-        return drawing(parts, self.frame.height, label), len(others) - 1
+        return self._drawn(parts, label), len(others) - 1
 
     def hull(self, step: Protected) -> str:
         """The noise's body, the policy's hull and the l1 ball around it."""
@@ -166,13 +175,16 @@ class Drawings:
         """The map, coloured by how many states hide each."""
         degrees = self.degrees(step)
         bins = _bins(degrees)
-        parts = [self.frame.squares(self.places[degrees == 0], 0.94 * self.side, "land")]
+        parts = [
+            '<use href="#base"/>',
+            fill(self.shapes, np.flatnonzero(degrees == 0).tolist(), "land"),
+        ]
         for number in range(RAMP):
             chosen = (bins == number) & (degrees > 1)
-            parts.append(self.frame.squares(self.places[chosen], 0.94 * self.side, f"r{number}"))
-        parts.append(self.frame.squares(self.places[degrees == 1], 0.94 * self.side, "alone"))
+            parts.append(fill(self.shapes, np.flatnonzero(chosen).tolist(), f"r{number}"))
+        parts.append(fill(self.shapes, np.flatnonzero(degrees == 1).tolist(), "alone"))
         parts += [*self._labels(), self.frame.ruler(self.unit)]
-        return drawing(parts, self.frame.height, "Degree of protection of each state")
+        return self._drawn(parts, "Degree of protection of each state")
 
     def protection_key(self, step: Protected) -> Key:
         """What the colours of the protection map mean."""
@@ -194,71 +206,34 @@ class Drawings:
         """The degree of protection of every state under the noise that is used."""
         return degree_of_protection(self.scenario.query, step.policy, step.possible, step.body)
 
-    def tracks(self, layers: Sequence[Layer], times: Sequence[str], *, plain: bool = False) -> str:
-        """Somebody's positions: on the map, or over time if answers are not places.
-
-        A plain map is its outline, which is a hundredth of the size of its cells.
-        """
-        if not self.answers_are_places:
-            return self.coordinates(layers, times)
-        margin = 0.12 * np.ptp(self.places, axis=0).max()
-        shown = np.concatenate([layer.points for layer in layers])
-        least, most = np.nanquantile(shown, [0.05, 0.95], axis=0)
-        low = np.minimum(self.places.min(axis=0) - margin, least)
-        high = np.maximum(self.places.max(axis=0) + margin, most)
-        frame = Frame.around([low, high])
-        parts = [frame.squares(self.places, 0.94 * self.side, "land")]
-        if plain:
-            edge, corner = self.side / 2, self.places.max(axis=0) + self.side / 2
-            (x, y), (right, top) = self.places.min(axis=0) - edge, corner
-            parts = [frame.polygon([[x, y], [right, y], [right, top], [x, top]], "land")]
-        for layer in layers:
-            # An answer may lie far outside; it is drawn at the edge.
-            points = np.clip(layer.points[~np.isnan(layer.points).any(axis=1)], low, high)
-            if layer.dotted:
-                parts.append(frame.dots(points, 2.4, f"dot {layer.kind}"))
-            else:
-                parts.append(frame.track(points, f"curve {layer.kind}"))
-        parts.append(frame.ruler(self.unit))
-        return drawing(parts, frame.height, "Released and estimated positions")
-
-    def coordinates(self, layers: Sequence[Layer], times: Sequence[str]) -> str:
-        """Somebody's answers over time, a chart for each column."""
-        return "".join(
-            curves(
-                [Curve(layer.name, layer.kind, layer.points[:, k].tolist()) for layer in layers],
-                times,
-                column,
-                self.unit,
-                height=160.0,
-                from_zero=False,
-            )
-            for k, column in enumerate(self.scenario.columns)
-        )
+    def _drawn(self, parts: list[str], label: str) -> str:
+        """A map of states."""
+        return drawing(parts, self.frame.height, label)
 
     def _cells(self) -> str:
         if self.categories is None:
-            return self.frame.squares(self.places, 0.94 * self.side, "land")
+            return '<use href="#cells"/>'
         shown = np.minimum(self.categories[1], CATEGORIES - 1)
-        return "".join(
-            self.frame.squares(self.places[shown == k], 0.94 * self.side, f"c{k}")
-            for k in range(int(shown.max()) + 1)
+        groups = [(k, np.flatnonzero(shown == k)) for k in range(int(shown.max()) + 1)]
+        cells = "".join(fill(self.shapes, states.tolist(), f"c{k}") for k, states in groups)
+        size = self.ground.size(self.frame)
+        if size < MARKED:
+            return cells
+        # A shape besides the colour, so that neither alone carries the meaning.
+        centres = self.frame.place(self.places)
+        return cells + "".join(
+            tag("path", d="".join(draw_symbol(k, x, y, size / 7) for x, y in at), kind="symbol")
+            for k, at in ((k, centres[states].tolist()) for k, states in groups)
         )
 
     def _links(self) -> str:
+        if not self._links_fit:
+            return ""
         links = sample_links(self.scenario.policy, LINKS_SHOWN)
         return self.frame.segments(self.places[links[:, 0]], self.places[links[:, 1]], "link")
 
     def _labels(self) -> list[str]:
-        if len(self.places) > LABELLED:
-            return []
-        half = self.side * self.frame.scale / 2
-        return [
-            tag("text", label, x=float(x), y=float(y - half - 4), kind="small middle halo")
-            for label, (x, y) in zip(
-                self.scenario.labels, self.frame.place(self.places), strict=True
-            )
-        ]
+        return self.ground.labels(self.frame)
 
     def _differences(self) -> FloatArray:
         links = sample_links(self.scenario.policy, 12 * LINKS_SHOWN)

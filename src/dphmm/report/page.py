@@ -7,28 +7,31 @@ over the true trips, and says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
-import numpy as np
-
+from dphmm.cost.words import describe_answer, describe_people, show_number
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text
+from dphmm.noise.distance import mean_noise
 from dphmm.policy.plan import Protected
+from dphmm.report.beliefs import name_classes
 from dphmm.report.facts import TrackFacts
-from dphmm.report.figures import Drawings, Layer, count_links
+from dphmm.report.figures import Drawings, count_links
+from dphmm.report.ground import Ground
+from dphmm.report.people import PersonView, group_rows
 from dphmm.report.private import Truth, private_errors
 from dphmm.report.rendering import render
-from dphmm.report.svg import Curve, curves
+from dphmm.report.tracks import TrackMap
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import check_steps, covered
+from dphmm.scenario.checking import Step, check_steps, covered
 from dphmm.scenario.scenario import Scenario
 
-__all__ = ["scenario_page"]
+__all__ = ["drawn_besides", "scenario_page"]
 
 PEOPLE_LISTED = 50
 PEOPLE_DRAWN = 20
-PLACES_LISTED = 10
-ROWS_LISTED = 2000
 STEPS_CHECKED = 6
 
 
@@ -39,10 +42,12 @@ def scenario_page(
     person: str | None = None,
     truth: Truth | None = None,
     unit: str = "",
+    ground: Ground | None = None,
 ) -> str:
-    """The page as HTML: no scripts, no links to elsewhere, light and dark.
+    """The page as HTML: one file that loads nothing from elsewhere, light, dark and on paper.
 
-    `person` is whose track is drawn, by default the first. `truth` adds a private section.
+    `person` is who is shown first, by default the first. `truth` adds a private section.
+    `ground` is the map that is drawn, by default that of the states' places alone.
     """
     people = {facts.track.person: facts for facts in tracks}
     if not people:
@@ -50,39 +55,39 @@ def scenario_page(
     if person is not None and person not in people:
         raise ArgumentError(f"person must be one of the {len(people)} released people")
     shown = people[person] if person is not None else next(iter(people.values()))
-    drawings = Drawings(scenario, unit or unit_of(scenario))
+    ground = replace(ground or Ground(scenario), unit=unit or unit_of(scenario))
+    drawings, track_map = Drawings(ground), TrackMap(ground)
     last = shown.last
-    times = _short_times(shown.track.times)
     everybody = list(people.values())
+    what = "places" if scenario.states.place_columns else "states"
+    views = [
+        PersonView(facts, number, track_map, what)
+        for number, facts in enumerate([shown, *drawn_besides(everybody, shown)])
+    ]
+    price = max(said.epsilon for facts in everybody for said in facts.track.stream.said)
     return render(
         "scenario.html",
         scenario=scenario,
         drawings=drawings,
+        track_map=track_map,
         people=everybody,
+        views=views,
         shown=shown,
         last=last,
-        steps=list(check_steps(scenario, STEPS_CHECKED)),
+        lead=_lead(views, len(everybody), what),
+        steps=list(_step_rows(check_steps(scenario, STEPS_CHECKED))),
         listed=PEOPLE_LISTED,
         policy_words=_policy_words(scenario, drawings.unit),
         links=count_links(scenario.policy),
         releases=sum(facts.said for facts in everybody),
         degrees=drawings.degrees(last)[last.possible],
-        what="places" if scenario.states.place_columns else "states",
-        price=max(said.epsilon for facts in everybody for said in facts.track.stream.said),
-        conditions=covered(scenario),
-        usual_error=float(last.mechanism(scenario.settings.epsilon).mean_squared_error) ** 0.5,
+        what=what,
+        promise=describe_answer(price, what, covered(scenario)),
+        usual_error=mean_noise(last.mechanism(scenario.settings.epsilon)),
         hull_size=_hull_size(scenario, last),
-        track=drawings.tracks(_layers(shown), times),
-        error_chart=_error_chart(shown, drawings, times),
-        answer_head=[
-            f"{kind}{column}"
-            for kind in ("", "estimate ", f"{shown.lag} steps later ", "smoothed ")
-            for column in scenario.columns
-        ],
-        answers=_answers(scenario, shown),
-        given=_given(scenario, shown),
-        besides=[_other(scenario, facts, drawings) for facts in drawn_besides(everybody, shown)],
-        private=None if truth is None else _private(everybody, shown, drawings, truth, times),
+        ledger=_ledger(everybody, scenario.settings.limit is not None),
+        data=_data(scenario, track_map, views),
+        private=None if truth is None else _private(everybody, shown, track_map, truth),
     )
 
 
@@ -91,77 +96,61 @@ def drawn_besides(people: Sequence[TrackFacts], shown: TrackFacts) -> list[Track
     return [facts for facts in people if facts is not shown][: PEOPLE_DRAWN - 1]
 
 
-def _layers(facts: TrackFacts) -> list[Layer]:
-    first, *others, last = _quick_layers(facts)
-    return [first, *others, Layer(f"{facts.lag} steps later", "late", facts.lagged), last]
+def _lead(views: Sequence[PersonView], people: int, what: str) -> str:
+    """What the answers gave away, in one sentence: of one person or, if all are drawn, of all."""
+    if people == 1 or people > len(views):
+        return views[0].sentence
+    return describe_people(people, sum(view.gave_away > 0 for view in views), what)
 
 
-def _quick_layers(facts: TrackFacts) -> list[Layer]:
-    """What is drawn of everybody."""
-    return [
-        Layer("released", "answer", facts.answers, dotted=True),
-        Layer("estimate", "estimate", facts.estimates),
-        Layer("smoothed", "smooth", facts.smoothed),
-    ]
-
-
-def _other(scenario: Scenario, facts: TrackFacts, drawings: Drawings) -> dict[str, Any]:
-    times = _short_times(facts.track.times)
+def _data(scenario: Scenario, track_map: TrackMap, views: Sequence[PersonView]) -> dict[str, Any]:
+    """What the page's script needs; without a map it has only times to move."""
+    drawn = track_map.ground.answers_are_places
     return {
-        "facts": facts,
-        "track": drawings.tracks(_quick_layers(facts), times, plain=True),
-        "given": _given(scenario, facts),
+        "labels": list(scenario.labels) if drawn else [],
+        "centres": track_map.centres() if drawn else [],
+        "reach": round(0.75 * track_map.ground.size(track_map.frame), 1) if drawn else 0,
+        "classes": name_classes(),
+        "people": [view.data() for view in views],
     }
 
 
-def _given(scenario: Scenario, facts: TrackFacts) -> list[dict[str, Any]]:
-    """For each place that was given away its name, from when to when, and how surely."""
-    times = _short_times(facts.track.times)
-    return [
-        {
-            "place": scenario.labels[one.state],
-            "first": times[one.first],
-            "last": times[one.last],
-            "facts": one,
-        }
-        for one in facts.given_away[:PLACES_LISTED]
-    ]
+def _ledger(people: Sequence[TrackFacts], limited: bool) -> list[tuple[str, tuple[Any, ...]]]:
+    """What each person spent; people with the same are one row."""
+    rows = []
+    for facts in people[:PEOPLE_LISTED]:
+        left = () if facts.left is None else (as_text(facts.left) if limited else "no limit",)
+        worst = show_number(facts.worst_step)
+        cells = (f"{facts.said:,}", show_number(facts.track.spent), *left, worst)
+        rows.append((facts.track.person, cells))
+    return group_rows(rows)
 
 
-def _error_chart(shown: TrackFacts, drawings: Drawings, times: list[str]) -> str:
-    """The expected errors and, below, the estimates over time."""
-    lines = [
-        Curve(layer.name, layer.kind, errors.tolist())
-        for layer, errors in zip(_layers(shown), shown.expected_errors.T, strict=True)
-    ]
-    chart = curves(lines, times, "expected distance to the truth", drawings.unit)
-    return chart + drawings.coordinates(_layers(shown)[1:], times)
+def _step_rows(steps: Any) -> Any:
+    """Steps that are alike as one: from which to which, and the last of them."""
+    for _, group in groupby(steps, key=_same):
+        alike = list(group)
+        first, last = alike[0], alike[-1]
+        span = str(first.time) if first is last else f"{first.time} to {last.time}"
+        yield span, last
 
 
-def _answers(scenario: Scenario, shown: TrackFacts) -> list[tuple[Any, ...]]:
-    """The time, the numbers and the price of each answer; of silence the numbers are none."""
-    kinds = (shown.answers, shown.estimates, shown.lagged, shown.smoothed)
-    numbers = np.concatenate([scenario.in_places(kind) for kind in kinds], axis=1)
-    prices = [release.epsilon for release in shown.track.releases]
-    rows = zip(shown.track.times, numbers.tolist(), prices, strict=True)
-    return list(rows)[:ROWS_LISTED]
+def _same(step: Step) -> Step:
+    # A guess without answers is less sure every step; the table does not show it.
+    return replace(step, time=0, lasts=False, silent_error=0.0)
 
 
 def _private(
-    people: list[TrackFacts],
-    shown: TrackFacts,
-    drawings: Drawings,
-    truth: Truth,
-    times: list[str],
+    people: list[TrackFacts], shown: TrackFacts, track_map: TrackMap, truth: Truth
 ) -> dict[str, Any]:
     known = [facts for facts in people if truth.of(facts) is not None]
     groups = [(facts.track.person, [facts]) for facts in known[:PEOPLE_LISTED]]
     groups += [("everybody", known)] if known else []
     states = truth.of(shown)
     track = None
-    if states is not None:
-        real = Layer("true", "truth", truth.places(shown, states)[0])
-        track = drawings.tracks([*_layers(shown), real], times)
+    if states is not None and track_map.ground.answers_are_places:
+        real = truth.places(shown, states)[0]
+        track = track_map.draw_truth(shown, real, f"The true track of {shown.track.person}")
     errors = [(name, private_errors(those, truth)) for name, those in groups]
     return {
         "errors": errors,
@@ -191,11 +180,3 @@ def _hull_size(scenario: Scenario, last: Protected) -> str:
         return size
     ratio = float(last.hull.l1_ball().volume / last.body.volume)
     return f"{size}; the l1 ball is {ratio:.3g} times as large"
-
-
-def _short_times(times: Sequence[str]) -> list[str]:
-    """Times for an axis: of dates on one day the clock alone."""
-    days = {time[:10] for time in times}
-    if len(days) == 1 and all(len(time) >= 16 and time[10:11] in "T " for time in times):
-        return [time[11:16] for time in times]
-    return [time[:16].replace("T", " ") for time in times]

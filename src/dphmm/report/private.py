@@ -64,7 +64,7 @@ class PrivateErrors:
     steps: int
     """How many steps there are, silent ones included."""
     expected: tuple[float, float, float, float]
-    """What the model expects of raw answers (root mean square), and of each kind of estimate.
+    """What the noise expects of raw answers, and the model of each kind of estimate.
 
     It is about the places of states: what the map costs is not in it.
     """

@@ -12,10 +12,19 @@ from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray
 
-__all__ = ["Curve", "Frame", "curves", "drawing", "nice_ticks", "tag"]
+__all__ = [
+    "Curve",
+    "Frame",
+    "curves",
+    "drawing",
+    "nice_ticks",
+    "points_list",
+    "tag",
+    "write_number",
+]
 
-WIDTH = 560.0
-"""Of every drawing, in its own units; the page scales it."""
+WIDTH = 460.0
+"""Of every drawing, in its own units; the page scales it, and its text is 13 to 16 of them high."""
 
 
 def tag(name: str, text: str = "", **attributes: object) -> str:
@@ -49,7 +58,7 @@ class Frame:
     height: float
 
     @classmethod
-    def around(cls, points: ArrayLike, margin: float = 16.0, tallest: float = 560.0) -> Frame:
+    def around(cls, points: ArrayLike, margin: float = 16.0, tallest: float = WIDTH) -> Frame:
         """The frame that shows all points."""
         shown = np.asarray(points, dtype=np.float64)
         low, high = shown.min(axis=0), shown.max(axis=0)
@@ -60,21 +69,23 @@ class Frame:
         half = np.array([WIDTH - 2 * margin, height - 2 * margin]) / 2 / scale
         return cls(middle - half, float(scale), margin, height)
 
+    @property
+    def width(self) -> float:
+        """Of the drawing."""
+        return WIDTH
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest point that the drawing shows."""
+        low = self.low - self.margin / self.scale
+        return low, low + np.array([self.width, self.height]) / self.scale
+
     def place(self, points: ArrayLike) -> FloatArray:
         """Drawing coordinates of points."""
         moved = (np.asarray(points, dtype=np.float64).reshape(-1, 2) - self.low) * self.scale
         moved += self.margin
         moved[:, 1] = self.height - moved[:, 1]
         return moved
-
-    def squares(self, points: ArrayLike, side: float, kind: str) -> str:
-        """Squares of some side around points, as one path."""
-        size = side * self.scale
-        corners = self.place(points) - size / 2
-        moves = "".join(
-            f"M{x:.1f} {y:.1f}h{size:.1f}v{size:.1f}h-{size:.1f}z" for x, y in corners.tolist()
-        )
-        return tag("path", d=moves, kind=kind) if moves else ""
 
     def segments(self, starts: ArrayLike, ends: ArrayLike, kind: str) -> str:
         """Lines between pairs of points, as one path."""
@@ -84,11 +95,11 @@ class Frame:
 
     def track(self, points: ArrayLike, kind: str) -> str:
         """A line through points."""
-        return tag("polyline", points=_list(self.place(points)), kind=kind)
+        return tag("polyline", points=points_list(self.place(points)), kind=kind)
 
     def polygon(self, points: ArrayLike, kind: str) -> str:
         """A closed area."""
-        return tag("polygon", points=_list(self.place(points)), kind=kind)
+        return tag("polygon", points=points_list(self.place(points)), kind=kind)
 
     def dots(self, points: ArrayLike, radius: float, kind: str) -> str:
         """A circle at every point, as one path."""
@@ -105,7 +116,7 @@ class Frame:
         end = 10 + length * self.scale
         y = self.height - 7
         bar = tag("path", d=f"M10 {y - 4:.1f}V{y:.1f}H{end:.1f}V{y - 4:.1f}", kind="ruler")
-        label = f"{length:g} {unit}".strip()
+        label = f"{write_number(length)} {unit}".strip()
         return bar + tag("text", label, x=end + 5, y=y, kind="small halo")
 
 
@@ -144,7 +155,7 @@ def curves(
     parts = [tag("text", f"{what} ({unit})" if unit else what, x=0.0, y=11.0, kind="small")]
     for tick in ticks:
         parts.append(tag("line", x1=left, x2=WIDTH - right, y1=up(tick), y2=up(tick), kind="grid"))
-        text = f"{tick:g}"
+        text = write_number(tick)
         parts.append(tag("text", text, x=left - 6, y=up(tick) + 4, kind="small end"))
     shown = np.unique(np.linspace(0, count - 1, min(count, 5)).astype(int)).tolist()
     for step in shown:
@@ -156,7 +167,7 @@ def curves(
     for line in lines:
         known = [(k, float(v)) for k, v in enumerate(line.values) if not isnan(v)]
         points = np.array([[across(k), up(value)] for k, value in known])
-        parts.append(tag("polyline", points=_list(points), kind=f"curve {line.kind}"))
+        parts.append(tag("polyline", points=points_list(points), kind=f"curve {line.kind}"))
     return drawing(parts, height, f"{what}, {unit}" if unit else what)
 
 
@@ -173,7 +184,18 @@ def nice_ticks(low: float, high: float, count: int) -> list[float]:
     return [round(k * step, 12) for k in range(first, last + 1)]
 
 
-def _list(points: FloatArray) -> str:
+def write_number(value: float) -> str:
+    """A round number as people write it: commas between thousands, no powers of ten.
+
+    >>> write_number(1500000.0), write_number(0.25), write_number(-0.0)
+    ('1,500,000', '0.25', '0')
+    """
+    text = f"{value or 0.0:,.12f}".rstrip("0").rstrip(".")
+    return "0" if text in ("", "-0") else text
+
+
+def points_list(points: FloatArray) -> str:
+    """Points as the elements of lines and areas want them."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points.tolist())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import inf
+from math import inf, log
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,6 +42,8 @@ ErrorOf: TypeAlias = Literal["hindsight", "now"]
 
 Tracks: TypeAlias = "Iterable[tuple[ArrayLike, ArrayLike]]"
 
+_Ways: TypeAlias = tuple[Spending, ...]
+
 ERRORS = ("hindsight", "now")
 NOISES = ("knorm", "staircase")
 PEOPLE = 12
@@ -59,8 +61,14 @@ ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 LEAST, MOST = Fraction(1, 100), 10
 """The least budget that is tried in a window, and the most for each of its steps."""
 
-SHORTER = 3
-"""With less to spend the best interval is not looked for below this part of that with more."""
+SCOUTS = 3
+"""Of so many people one is asked first, when a budget is looked for."""
+
+USUAL = 2
+"""The price of an answer at which the search for an interval begins."""
+
+BESIDE = 2
+"""An interval is the best once so many shorter and so many longer ones are worse."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +203,9 @@ def find_budget(
 ) -> BudgetDesign | None:
     """The smallest round budget whose best way keeps an error; None if none does.
 
+    A third of the people look for it, at the intervals around the best one. It keeps the error on
+    everybody, and the next smaller one does not.
+
     Args:
         scenario: What is released.
         error: The largest mean distance of an estimate, in the units of the query.
@@ -202,24 +213,40 @@ def find_budget(
         options: The other arguments of `find_schedule`.
     """
     wanted, trial = wanted_error(error), _Trial(scenario, **options)
+    scouts = trial.scouts()
     most = MOST * trial.window(f"1 per {per}", "per").width
     powers = [Fraction(10) ** power for power in range(-3, 9)]
     rounds = [digit * power for power in powers for digit in ROUND]
     rounds = [amount for amount in rounds if LEAST <= amount <= most]
+    asked: dict[int, BudgetDesign] = {}
     found: dict[int, BudgetDesign] = {}
+    # Of these budgets the first is too small and the last is enough, as far as is known.
+    small, enough, harder = -1, len(rounds), 1.0
 
-    def holds(place: int) -> bool:
-        more = min((other for other in found if other > place), default=None)
-        shortest = 1 if more is None else found[more].best.every // SHORTER
-        one = found[place] = trial.of(f"{as_text(rounds[place])} per {per}", shortest)
-        return one.error(one.best) <= wanted
+    def seems_enough(place: int) -> bool:
+        if place not in asked:
+            asked[place] = scouts.near(f"{as_text(rounds[place])} per {per}")
+        return harder * asked[place].error(asked[place].best) <= wanted
 
-    place = bisect_left(range(len(rounds)), True, key=holds)
-    if place == len(rounds):
+    while small + 1 < enough:
+        between = range(small + 1, enough - 1)
+        place = small + 1 + bisect_left(between, True, key=seems_enough)
+        # The scouts find places and intervals; whether a budget is enough is for all to say.
+        seems_enough(place)
+        scouted = asked[place]
+        one = found[place] = trial.near(str(scouted.budget), scouted.best.every)
+        if one.error(one.best) <= wanted:
+            enough = place
+        else:
+            small = place
+        # People are about as much harder to follow than the scouts at every budget.
+        if expected := scouted.error(scouted.best):
+            harder = one.error(one.best) / expected
+    if enough == len(rounds):
         return None
     best = {one: found[one].best for one in sorted(found)}
     tried = tuple((rounds[one], way, found[one].error(way)) for one, way in best.items())
-    return replace(found[place], tried=tried)
+    return replace(found[enough], tried=tried)
 
 
 @dataclass
@@ -261,36 +288,72 @@ class _Trial:
             )
         return limit.in_steps(self.scenario.settings.clock.law, argument).windows[0]
 
-    def of(self, budget: Exact | Limit, shortest: int = 1) -> BudgetDesign:
-        """The ways to spend a budget, with intervals of at least so many steps."""
-        window, people = self.window(budget), self._given
-        if people is None:
-            people = walk_people(self.scenario, window.width, self.people, self.seed)
-        attempt = partial(
-            spend, self.scenario, window, people=people, seed=self.seed,
-            done=self.done or (lambda count: None),
-        )  # fmt: skip
-        found = BudgetDesign(
-            Limit.read(budget), (), self.error_of, len(people), self._given is None
-        )
+    def of(self, budget: Exact | Limit) -> BudgetDesign:
+        """The ways to spend a budget, from the shortest interval on while there is hope."""
+        found, attempt = self._begin(budget)
         least = inf
-        for every in intervals(window.width):
-            if every < shortest:
-                continue
-            kind = self.estimate or "mean"
-            ways = tuple(attempt(every, noise, kind) for noise in self.mechanisms)
+        for every in intervals(self.window(budget).width):
+            ways = attempt(every)
             found = replace(found, ways=(*found.ways, *ways))
             here = min(found.measured(way) for way in ways)
             least = min(least, here)
             if here > HOPELESS * least:
                 break
-        if self.estimate is None:
-            # Both stand for the same beliefs, so only the best way is tried again.
-            best = found.best
-            place = 1 + found.ways.index(best)
-            again = attempt(best.every, best.mechanism, "median")
-            found = replace(found, ways=(*found.ways[:place], again, *found.ways[place:]))
-        return found
+        return self._with_medians(found, attempt)
+
+    def near(self, budget: Exact | Limit, every: int | None = None) -> BudgetDesign:
+        """The ways to spend a budget with the best interval and those beside it.
+
+        The search goes downhill from an interval, by default that of answers at a usual price.
+        """
+        found, attempt = self._begin(budget)
+        window = self.window(budget)
+        tries = list(intervals(window.width))
+        wanted = every or USUAL * window.width / window.amount
+        place = min(range(len(tries)), key=lambda one: abs(log(tries[one] / wanted)))
+        tried: dict[int, tuple[Spending, ...]] = {}
+        while True:
+            beside = range(max(0, place - BESIDE), min(len(tries), place + BESIDE + 1))
+            tried |= {one: attempt(tries[one]) for one in beside if one not in tried}
+            found = replace(found, ways=tuple(way for one in sorted(tried) for way in tried[one]))
+            least = min(tried, key=lambda one: min(found.measured(way) for way in tried[one]))
+            if least == place:
+                return self._with_medians(found, attempt)
+            place = least
+
+    def scouts(self) -> _Trial:
+        """The same on some of the people."""
+        fewer = replace(self, people=-(-self.people // SCOUTS), tracks=None)
+        fewer._given = None if self._given is None else self._given[: fewer.people]
+        return fewer
+
+    def _begin(self, budget: Exact | Limit) -> tuple[BudgetDesign, Callable[..., _Ways]]:
+        """No ways yet, and how to try all kinds of noise with an interval."""
+        window, people = self.window(budget), self._given
+        if people is None:
+            people = walk_people(self.scenario, window.width, self.people, self.seed)
+        one = partial(
+            spend, self.scenario, window, people=people, seed=self.seed,
+            done=self.done or (lambda count: None),
+        )  # fmt: skip
+
+        def attempt(
+            every: int, noises: Sequence[str] = tuple(self.mechanisms), estimate: Any = None
+        ) -> _Ways:
+            kind = estimate or self.estimate or "mean"
+            return tuple(one(every, noise, kind) for noise in noises)
+
+        limit, simulated = Limit.read(budget), self._given is None
+        return BudgetDesign(limit, (), self.error_of, len(people), simulated), attempt
+
+    def _with_medians(self, found: BudgetDesign, attempt: Callable[..., _Ways]) -> BudgetDesign:
+        """Both estimates stand for the same beliefs, so only the best way is tried again."""
+        if self.estimate is not None:
+            return found
+        best = found.best
+        place = 1 + found.ways.index(best)
+        again = attempt(best.every, (best.mechanism,), "median")
+        return replace(found, ways=(*found.ways[:place], *again, *found.ways[place:]))
 
     def _chosen(self, tracks: Tracks) -> list[Person]:
         """Some of the people given."""

@@ -21,7 +21,7 @@ from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.ground import TURNS, Ground, normalised
 from dphmm.chain.habits import habits_of
 from dphmm.chain.markov import Chain, MarkovModel
-from dphmm.chain.momentum import PATIENCE, RARELY, TRUST, WEIGHT, contexts_of, draw_momentum
+from dphmm.chain.momentum import PATIENCE, RARELY, TRUST, contexts_of, draw_momentum
 from dphmm.chain.pairs import draw_pairs, pair_numbers
 from dphmm.chain.stochastic import count_moves, probabilities_from_counts
 from dphmm.errors import ArgumentError
@@ -34,6 +34,9 @@ Kind: TypeAlias = Literal["first", "second", "momentum"]
 """What a chain remembers: nothing, the place before, or a direction and the length of a stay."""
 
 CHAINS = ("first", "second", "momentum")
+
+WEIGHT = 10.0
+"""How many moves from each place go as people go anywhere, in a chain that remembers nothing."""
 
 PAIR_TRUST = 10.0
 """Moves from each pair of places that go as anybody does from the second of them."""

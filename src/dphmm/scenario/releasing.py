@@ -275,7 +275,7 @@ def open_stream(
         began = place.latest if began is None else began
         if began is None and randomness is not None and randomness.keyed:
             raise ArgumentError("time must be given for somebody new when noise is keyed, got none")
-        began = 0 if began is None else whole(began, "time")
+        began = 0 if began is None else whole(began, "time", None)
         standing = terms.stand(line, began)
     else:
         began = standing.began
@@ -284,16 +284,7 @@ def open_stream(
         said = [record for record in book.answers(line) if record.time > standing.time]
     # Somebody new begins where the stream does, also if its first steps are skipped.
     terms = replace(terms, origin=began)
-    stream = _BookStream.resume(
-        standing,
-        terms.model,
-        terms.plan,
-        epsilon=terms.epsilon,
-        start=terms.start,
-        randomness=randomness,
-        law=terms.law,
-        estimate=terms.estimate,
-    )
+    stream = terms.resume(_BookStream, standing, randomness)
     follow(stream, said)
     if place.latest is not None:
         stream.skip(max(0, place.latest - stream.time))

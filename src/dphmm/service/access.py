@@ -13,6 +13,7 @@ from dphmm.books.keys import digest_of
 from dphmm.errors import DphmmError
 from dphmm.service.limits import REMEMBERED, Buckets
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.sharing import Shared, SharedBuckets
 
 __all__ = ["Access", "RefusedError"]
 
@@ -45,11 +46,11 @@ class Access:
     good once is always looked up again, so that nobody who guesses keys can lock it out.
     """
 
-    def __init__(self, settings: ServiceSettings) -> None:
+    def __init__(self, settings: ServiceSettings, shared: Shared | None = None) -> None:
         self._known: TTLCache[str, Key] = TTLCache(REMEMBERED, settings.key_memory)
         self._once_known: LRUCache[str, bool] = LRUCache(REMEMBERED)
-        self._by_client = Buckets(settings.rate)
-        self._unknown = Buckets(settings.wrong_keys)
+        self._by_client = _buckets(settings.rate, shared, "client")
+        self._unknown = _buckets(settings.wrong_keys, shared, "address")
         self._listed = Buckets(1)
 
     def identify(self, header: str | None, address: str) -> tuple[str, Key | None]:
@@ -98,6 +99,11 @@ class Access:
         if not key.scopes & set(scopes):
             wanted = " or ".join(repr(scope) for scope in scopes)
             raise RefusedError(403, f"the key must have the scope {wanted}, got one without it")
+
+
+def _buckets(rate: float, shared: Shared | None, kind: str) -> Buckets | SharedBuckets:
+    """Buckets for one process, or for all that share something."""
+    return Buckets(rate) if shared is None else SharedBuckets(rate, shared, kind)
 
 
 def _bearer(header: str | None) -> str:

@@ -8,42 +8,41 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
-from fastapi.security import HTTPBearer
-from starlette.exceptions import HTTPException
 
 from dphmm import __version__
 from dphmm.books import OPERATE, Key, Store, find_key, list_keys
-from dphmm.errors import BudgetError, DphmmError, StoreError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.book import check_key
 from dphmm.release.engine import LongWayError
 from dphmm.service import bodies
 from dphmm.service.access import Access, RefusedError
-from dphmm.service.batches import NDJSON
+from dphmm.service.batches import KINDS
 from dphmm.service.committing import GroupCommit, Threads
-from dphmm.service.doors import Door, Doors
 from dphmm.service.handlers import Handlers
-from dphmm.service.logs import log
 from dphmm.service.managing import Managing
 from dphmm.service.metrics import Metrics
 from dphmm.service.middleware import Middleware
 from dphmm.service.page import api_page
 from dphmm.service.preparing import Preparing
+from dphmm.service.problems import answer_problems
 from dphmm.service.readiness import Readiness
+from dphmm.service.routes import Route, Routes
 from dphmm.service.settings import ServiceSettings
-from dphmm.service.showing import UNREACHABLE, Released, invalid, problem_of, released
+from dphmm.service.sharing import Shared
+from dphmm.service.shortcut import DIGEST, LONGEST_PERSON, Shortcut
+from dphmm.service.showing import UNREACHABLE, Released, released
+from dphmm.service.tracing import TracedCommit, Tracing
 from dphmm.service.workers import Workers
 
 __all__ = ["create_app"]
 
-Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="A scenario's id.")]
+Digest = Annotated[str, Path(pattern=DIGEST, description="A scenario's id.")]
 Person = Annotated[
     str,
     Path(
         min_length=1,
-        max_length=200,
+        max_length=LONGEST_PERSON,
         description="The person's name: printable, in Unicode's form NFC, as UTF-8.",
         json_schema_extra={"pattern": r"^\S(.*\S)?$"},
     ),
@@ -65,28 +64,46 @@ Client = Annotated[str, Depends(_client)]
 Whose = Annotated[
     str | None, Query(max_length=200, description="Whose keys, for an operator to say.")
 ]
+Number = Annotated[int, Query(ge=0, le=2**53, description="The number of one, or of so many.")]
 KeyName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A key's id.")]
 Endpoint = Callable[..., Any]
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": bodies.Problem}
-    for status in (400, 401, 403, 404, 405, 408, 409, 413, 422, 429, 503)
+    for status in (400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 503)
 }
+KEY = {"type": "http", "scheme": "bearer", "description": "A key of this service."}
 MANAGING = f"keys {OPERATE}"
+ROWS: dict[str, Any] = {
+    KINDS[1]: {"schema": {"type": "string", "description": "Rows as lines of JSON."}},
+    KINDS[2]: {"schema": {"type": "string", "format": "binary"}},
+}
+"""How else rows of a batch may come and go."""
+
 BATCH = "/v1/scenarios/{digest}/releases:batch"
 STREAM = "/v1/scenarios/{digest}/people/{person}"
 
 
 def create_app(
-    store: Store, settings: ServiceSettings | None = None, randomness: Randomness | None = None
+    store: Store,
+    settings: ServiceSettings | None = None,
+    randomness: Randomness | None = None,
+    shared: Shared | None = None,
+    tracing: Tracing | None = None,
 ) -> Middleware:
-    """The service over a store, as an ASGI application; it closes the store at the end."""
+    """The service over a store, as an ASGI application; it closes the store at the end.
+
+    `shared` is what it shares with other processes that serve the same port, `tracing` where its
+    traces go.
+    """
     check_key(store, randomness)
     settings = settings or ServiceSettings()
-    metrics, access, threads = Metrics(), Access(settings), Threads(settings)
+    metrics, access = Metrics(store, shared), Access(settings, shared)
+    threads = Threads(settings)
     handlers = Handlers(store, settings, randomness)
     workers = Workers(store, settings, randomness)
-    commit = GroupCommit(store, threads, settings, randomness)
+    commits = GroupCommit if tracing is None else TracedCommit
+    commit = commits(store, threads, settings, randomness)
     readiness = Readiness(store)
     preparing = Preparing(handlers, workers.submit, settings.long_seconds)
 
@@ -97,6 +114,8 @@ def create_app(
         readiness.close()
         threads.close()
         store.close()
+        if tracing is not None:
+            tracing.close()
 
     app = FastAPI(
         title="dphmm",
@@ -106,7 +125,15 @@ def create_app(
         docs_url=None,  # its page loads scripts from elsewhere; ours has none
         redoc_url=None,
     )
-    _answer_problems(app, metrics)
+    explain = answer_problems(app, metrics)
+    describe = app.openapi
+
+    def describe_keys() -> dict[str, Any]:
+        page = describe()
+        page.setdefault("components", {})["securitySchemes"] = {"key": KEY}
+        return page
+
+    app.openapi = describe_keys  # type: ignore[method-assign]
 
     async def find_holder(request: Request) -> Key:
         """Whose key it is; asked before the body is read."""
@@ -127,8 +154,31 @@ def create_app(
             return JSONResponse(await threads.run(client, work, client, digest, *arguments))
         return JSONResponse(await workers.run(client, name, client, digest, *arguments))
 
-    doors = Doors(settings)
-    route = partial(_route, app, doors)
+    routes = Routes(settings)
+    route = partial(_route, app, routes)
+
+    # The first one, since the others are looked at in order and this is asked most.
+    @route("POST", STREAM + "/releases", "release", bodies.Released)
+    async def release(
+        digest: Digest, person: Person, body: bodies.NewRelease, request: Request
+    ) -> Response:
+        """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
+        return await answer_one(request.state.client, digest, person, body)
+
+    async def answer_one(
+        client: str, digest: str, person: str, body: bodies.NewRelease
+    ) -> Response:
+        answer: Released | None = None
+        if await preparing.is_small(client, digest):
+            scenario, ask = handlers.ask(client, digest, person, body)
+            answered = await commit.release(ask)
+            if not isinstance(answered.faults.get(0), LongWayError):
+                answer = released(scenario, answered)
+        if answer is None:
+            answer = await workers.run(client, "release", client, digest, person, body)
+        if answer.price is not None:
+            metrics.answered(answer.price, answer.shown["repeated"])
+        return JSONResponse(answer.shown)
 
     @app.get("/live", tags=["operation"])
     async def live() -> bodies.Status:
@@ -149,8 +199,9 @@ def create_app(
 
     @route("GET", "/metrics", OPERATE, None)
     async def show_metrics() -> Response:
-        """Counters for Prometheus; none depends on a true state or on a duration."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        """Counters and gauges for Prometheus; none depends on a true state or on a duration."""
+        text = metrics.text(await readiness.is_ready())
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     @route(
         "POST", "/v1/scenarios", "scenarios", bodies.ScenarioSummary, also=201, body="NewScenario"
@@ -180,34 +231,18 @@ def create_app(
         given = body or bodies.NewStream()
         return await call("begin", by.client, digest, person, given, by.name)
 
-    @route("POST", STREAM + "/releases", "release", bodies.Released)
-    async def release(
-        digest: Digest, person: Person, body: bodies.NewRelease, client: Client
-    ) -> Response:
-        """The answer at a time. Asked again, it is the same answer, whatever is sent with it."""
-        answer: Released | None = None
-        if await preparing.is_small(client, digest):
-            scenario, ask = handlers.ask(client, digest, person, body)
-            answered = await commit.release(ask)
-            if not isinstance(answered.faults.get(0), LongWayError):
-                answer = released(scenario, answered)
-        if answer is None:
-            answer = await workers.run(client, "release", client, digest, person, body)
-        if answer.price is not None:
-            metrics.answered(answer.price, answer.shown["repeated"])
-        return JSONResponse(answer.shown)
-
     @route("POST", BATCH, "release", bodies.Batched, body="NewBatch")
     async def release_batch(digest: Digest, request: Request, client: Client) -> Response:
         """Many releases by one commit; each row gets its answer or its own problem.
 
-        Also as lines of JSON, a row each, both ways: with the type application/x-ndjson.
+        Also as lines of JSON (application/x-ndjson), a row each, or as an Arrow stream
+        (application/vnd.apache.arrow.stream), a column for each field, both ways.
         """
-        kind = request.headers.get("content-type", "").partition(";")[0].strip()
-        content, lines = await request.body(), kind == NDJSON
-        done = await workers.run(client, "batch", client, digest, content, lines)
+        given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = given if given in KINDS else KINDS[0]
+        done = await workers.run(client, "batch", client, digest, await request.body(), kind)
         metrics.answered_many(done)
-        return Response(done.content, media_type=NDJSON if lines else "application/json")
+        return Response(done.content, media_type=kind)
 
     @route("GET", STREAM + "/releases", "read", bodies.Releases)
     async def list_releases(
@@ -238,9 +273,9 @@ def create_app(
         return JSONResponse(await threads.run(client, handlers.people, client, after))
 
     @route("GET", "/v1/people/{person}/ledger", "read", bodies.LedgerPage)
-    async def ledger(person: Person, client: Client) -> Response:
-        """What was spent on a person, on every question."""
-        return JSONResponse(await workers.run(client, "ledger", client, person))
+    async def ledger(person: Person, client: Client, after: Number = 0) -> Response:
+        """What was spent on a person, on every question; a thousand entries at a time."""
+        return JSONResponse(await workers.run(client, "ledger", client, person, after))
 
     @route("DELETE", "/v1/people/{person}", "people", bodies.Erased)
     async def erase(person: Person, by: Holder) -> Response:
@@ -250,7 +285,10 @@ def create_app(
 
     _manage(route, threads, access, Managing(store))
 
-    return Middleware(app, settings, metrics, access, doors, find_holder, workers.close)
+    shortcut = Shortcut(STREAM + "/releases", answer_one, explain)
+    return Middleware(
+        app, settings, metrics, access, routes, find_holder, workers.close, shortcut, tracing
+    )
 
 
 def _manage(
@@ -296,16 +334,14 @@ def _manage(
         return await do(managing.revoke, by, client, name)
 
     @route("GET", "/v1/acts", MANAGING, bodies.Acts)
-    async def show_acts(
-        by: Holder, after: Annotated[int, Query(ge=0, le=2**53, description="A number.")] = 0
-    ) -> Response:
+    async def show_acts(by: Holder, after: Number = 0) -> Response:
         """Who did what with people's budgets, erasures and keys, not whom about."""
         return JSONResponse(await threads.run(by.client, managing.acts, by, after))
 
 
 def _route(
     app: FastAPI,
-    doors: Doors,
+    routes: Routes,
     method: str,
     path: str,
     scopes: str,
@@ -314,17 +350,21 @@ def _route(
     body: str | None = None,
     made: Any = None,
 ) -> Callable[[Endpoint], Endpoint]:
-    """A route behind a door; a `body` that a worker reads, and may be large, is described here."""
-    doors.add(Door(method, path, tuple(scopes.split()), large=body is not None))
+    """Add a route; a `body` that a worker reads, and may be large, is described here."""
+    routes.add(Route(method, path, tuple(scopes.split()), large=body is not None))
     responses = dict(PROBLEMS)
     if also is not None:
         responses[also] = {"model": made or answer}
     if path == "/metrics":
         responses[200] = {"content": {"text/plain": {"schema": {"type": "string"}}}}
-    extra = None
+    # What the middleware asks for is only described here: asking again would cost every request.
+    extra: dict[str, Any] = {"security": [{"key": []}]}
     if body is not None:
         content = {"application/json": {"schema": bodies.whole_schema(getattr(bodies, body))}}
-        extra = {"requestBody": {"required": True, "content": content}}
+        if path == BATCH:
+            content |= ROWS
+            responses[200] = {"content": ROWS}
+        extra["requestBody"] = {"required": True, "content": content}
     return app.api_route(
         path,
         methods=[method],
@@ -332,30 +372,6 @@ def _route(
         status_code=200 if made is None else 201,
         responses=responses,
         response_class=JSONResponse,
-        dependencies=[Depends(HTTPBearer(auto_error=False, description="A key of this service."))],
         openapi_extra=extra,
         tags=["operation" if path == "/metrics" else path.split("/")[2]],
     )
-
-
-def _answer_problems(app: FastAPI, metrics: Metrics) -> None:
-    @app.exception_handler(DphmmError)
-    async def ours(request: Request, fault: DphmmError) -> Response:
-        status, shown = problem_of(fault)
-        headers = fault.all_headers() if isinstance(fault, RefusedError) else {}
-        if isinstance(fault, BudgetError):
-            metrics.refusals.inc()
-        if status == 503 and isinstance(fault, StoreError):
-            log.error("store", extra={"request": request.state.request, "fault": str(fault)})
-            headers["retry-after"] = "5"
-        return JSONResponse(shown, status, headers)
-
-    @app.exception_handler(RequestValidationError)
-    async def not_as_described(request: Request, fault: RequestValidationError) -> Response:
-        first = fault.errors()[0]
-        return JSONResponse(problem_of(invalid(first["loc"], first["msg"]))[1], 422)
-
-    @app.exception_handler(HTTPException)
-    async def other(request: Request, fault: HTTPException) -> Response:
-        shown = {"problem": str(fault.detail).lower()}
-        return JSONResponse(shown, fault.status_code, dict(fault.headers or {}))

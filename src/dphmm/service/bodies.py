@@ -264,6 +264,7 @@ class LedgerPage(Body):
         "questions count time in different steps."
     )
     entries: list[LedgerEntry]
+    next: int | None = Field(description="Ask for `after` this number to read on.")
 
 
 class Erased(Body):

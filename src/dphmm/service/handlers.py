@@ -43,7 +43,7 @@ from dphmm.service.showing import (
 __all__ = ["Handlers"]
 
 PAGE = 1000
-"""How many releases, or people, come in one answer."""
+"""How many releases, entries or people come in one answer."""
 
 LONGEST = 10**20
 """The largest price, and the finest decimal, that came in a request."""
@@ -169,9 +169,9 @@ class Handlers:
         scenario, ask = self.ask(client, digest, person, body)
         return released(scenario, engine.release(self._store, [ask], self._randomness)[0])
 
-    def batch(self, client: str, digest: str, content: bytes, lines: bool) -> Batched:
+    def batch(self, client: str, digest: str, content: bytes, kind: str) -> Batched:
         """Many releases by one commit, each row with its answer or its problem; for workers."""
-        rows = read_rows(content, lines)
+        rows = read_rows(content, kind)
         scenario = self._find(client, digest)
         taken: list[tuple[int, str, int, int, Fraction | None]] = []
         faults: dict[int, DphmmError] = {}
@@ -195,7 +195,7 @@ class Handlers:
                 create=False,
             )
             (answered,) = engine.release(self._store, [ask], self._randomness)
-        return show_rows(scenario, rows, answered, [row[0] for row in taken], faults, lines)
+        return show_rows(scenario, rows, answered, [row[0] for row in taken], faults, kind)
 
     def _row(self, scenario: Scenario, row: NewRelease) -> tuple[int, int, Fraction | None]:
         """The slot, the state and the own price of a row."""
@@ -246,10 +246,10 @@ class Handlers:
         text = f"After slot {since}, where this scenario was adopted:\n{facts['text']}"
         return {**facts, "since": since, "text": text}
 
-    def ledger(self, client: str, person: str) -> Json:
-        """What was spent on a person, on every question."""
+    def ledger(self, client: str, person: str, after: int) -> Json:
+        """What was spent on a person, on every question; entries after so many."""
         ledger = self._store.ledger(person, client=client)
-        budget = ledger.limit
+        budget, end = ledger.limit, after + PAGE
         known = budget is not None and not any(window.timed for window in budget.windows)
         return {
             "person": person,
@@ -263,8 +263,9 @@ class Handlers:
                     "epsilon": str(entry.epsilon),
                     "constrained": str(entry.constrained),
                 }
-                for entry in ledger.entries
+                for entry in ledger.entries[after:end]
             ],
+            "next": end if len(ledger.entries) > end else None,
         }
 
     def people(self, client: str, after: str) -> Json:

@@ -14,15 +14,17 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
+from starlette.responses import Response
 
 from dphmm.books import Key
 from dphmm.errors import DphmmError
 from dphmm.service.access import Access, RefusedError
-from dphmm.service.doors import CLOSED, Door, Doors, check_path
 from dphmm.service.logs import log
 from dphmm.service.metrics import Metrics
+from dphmm.service.routes import CLOSED, Route, Routes, check_path
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.showing import UNREACHABLE
+from dphmm.service.tracing import Tracing
 from dphmm.service.workers import WorkerError
 
 __all__ = ["Middleware"]
@@ -57,17 +59,21 @@ class Middleware:
         settings: ServiceSettings,
         metrics: Metrics,
         access: Access,
-        doors: Doors,
+        routes: Routes,
         find_key: Callable[[Request], Awaitable[Key]],
         stop: Callable[[], None],
+        shortcut: Callable[[Message, bytes], Awaitable[Response | None]],
+        tracing: Tracing | None = None,
     ) -> None:
         self.app = app
+        self._tracing = tracing
         self._access = access
-        self._doors = doors
+        self._routes = routes
         self._find_key = find_key
         self._settings = settings
         self._metrics = metrics
         self._stop = stop
+        self._shortcut = shortcut
         self.closing = False
         """Whether the service is shutting down: what was accepted goes on, nothing new."""
 
@@ -84,12 +90,18 @@ class Middleware:
         arrived = asyncio.get_running_loop().time()
         scope["state"] = {**scope.get("state", {}), "request": uuid.uuid4().hex[:16]}
         answer, heard = _Held(), _Heard(receive)
+        if self._tracing is not None:
+            self._tracing.begin()
         try:
             if self.closing:
                 raise RefusedError(503, "the service is shutting down; ask again", 5)
-            door = await self._open(scope)
-            body = await self._body(scope, heard, self._doors.largest(door))
-            await self.app(scope, _replayed(body, heard), answer)
+            asked = await self._open(scope)
+            body = await self._body(scope, heard, self._routes.largest(asked))
+            response = await self._shortcut(scope, body) if asked is not None else None
+            if response is None:
+                await self.app(scope, _replayed(body, heard), answer)
+            else:
+                await response(scope, heard, answer)
         except RefusedError as fault:
             await heard.discard()
             await answer.refuse(fault)
@@ -114,19 +126,22 @@ class Middleware:
             await self._until_tick(arrived)
         self._metrics.requests.labels(route, str(answer.status)).inc()
         self._log(scope, route, answer.status)
+        if self._tracing is not None:
+            name = scope["state"]["request"]
+            self._tracing.end(name, scope["method"], route, answer.status)
         await answer.leave(send, scope["state"]["request"])
 
-    async def _open(self, scope: Message) -> Door | None:
+    async def _open(self, scope: Message) -> Route | None:
         """Whether the sender may do this, before anything that they send is read."""
         check_path(scope.get("raw_path") or b"")
         if not scope["path"].startswith(CLOSED):
             return None
         key = await self._find_key(Request(scope))
         scope["state"].update(key=key, client=key.client)
-        door = self._doors.find(scope["method"], scope["path"])
-        scope["state"]["route"] = door.path
-        self._access.check(key, door.scopes)
-        return door
+        route = self._routes.find(scope["method"], scope["path"])
+        scope["state"]["route"] = route.path
+        self._access.check(key, route.scopes)
+        return route
 
     async def _until_tick(self, arrived: float) -> None:
         """Wait for the next whole tick after the request came."""

@@ -14,8 +14,16 @@ SELDOM = 1000
 """New people between two counts: counting a million takes a while."""
 
 
+SHARE = 64
+"""How many processes may count on the same room."""
+
+
 class Quota:
-    """Remembers how many people clients have; several servers may go a little beyond."""
+    """Remembers how many people clients have.
+
+    Each of several processes takes a part of what is left, so that together they stay within it;
+    each may go beyond by one, if they count at the same moment.
+    """
 
     def __init__(self, store: Store, most: int) -> None:
         self._store, self._most = store, most
@@ -28,7 +36,8 @@ class Quota:
         with self._guard:
             left = self._left.get(client, 0)
         if left < 1:
-            left = min(SELDOM, self._most - count_people(self._store, client))
+            room = self._most - count_people(self._store, client)
+            left = min(SELDOM, max(room // SHARE, min(room, 1)))
         if left < 1:
             raise TooLargeError(
                 f"people must be at most {self._most} for each client; ask the operator for more"

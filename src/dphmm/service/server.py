@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from types import FrameType
 
@@ -15,7 +17,9 @@ from dphmm.errors import ArgumentError, require
 from dphmm.noise.randomness import Randomness
 from dphmm.service.connections import limited_protocol, make_room
 from dphmm.service.logs import log, log_lines
+from dphmm.service.processes import supervise
 from dphmm.service.settings import ServiceSettings
+from dphmm.service.sharing import FOLDER, Shared
 
 __all__ = ["serve"]
 
@@ -43,16 +47,67 @@ def serve(
 
     `ready` hears the address once it is ours.
     """
-    uvicorn = require("uvicorn", "service")
+    require("uvicorn", "service")
     require("fastapi", "service")
-    from dphmm.service.app import create_app
+    from dphmm.service.tracing import find_exporters
 
-    listener = None if descriptor is not None else _listen(host, port)
+    find_exporters()  # or it is said here that they are missing
+    listener = _listen(host, port) if descriptor is None else _inherit(descriptor)
     log_lines()
-    import_module("dphmm.service.warm")
     chosen = settings or ServiceSettings()
-    make_room(chosen)
-    app = create_app(store, chosen, randomness)
+    if descriptor is None:
+        port = listener.getsockname()[1]
+
+    def tell() -> None:
+        if descriptor is None:
+            ready(f"http://{host}:{port}")
+        log.info("started on %s:%s", host, port)
+
+    if chosen.workers == 1:
+        _serve(store, chosen, randomness, listener, tell=tell)
+    else:
+        tell()
+        _serve_together(store, chosen, randomness, listener)
+
+
+def _serve_together(
+    store: Store,
+    settings: ServiceSettings,
+    randomness: Randomness | None,
+    listener: socket.socket,
+) -> None:
+    """Serve by several processes, which count together what is limited together."""
+    open_store = store.open_again
+    store.close()
+    shared = Shared(settings.workers)
+    most = -(-settings.connections // settings.workers)
+    own = replace(settings, connections=most)
+    with tempfile.TemporaryDirectory(prefix="dphmm-metrics-") as folder:
+        os.environ[FOLDER] = folder
+
+        def work() -> None:
+            _serve(open_store(), own, randomness, listener, shared)
+
+        code = supervise(shared, work, settings.workers, GRACE + 1.5)
+    if code:
+        raise SystemExit(code)
+
+
+def _serve(
+    store: Store,
+    settings: ServiceSettings,
+    randomness: Randomness | None,
+    listener: socket.socket,
+    shared: Shared | None = None,
+    tell: Callable[[], object] = lambda: None,
+) -> None:
+    uvicorn = require("uvicorn", "service")
+    from dphmm.service.app import create_app
+    from dphmm.service.tracing import open_tracing
+
+    import_module("dphmm.service.warm")
+    make_room(settings)
+    app = create_app(store, settings, randomness, shared, open_tracing(settings))
 
     class Server(uvicorn.Server):  # type: ignore[name-defined,misc]
         should_exit: bool
@@ -72,23 +127,24 @@ def serve(
 
     config = uvicorn.Config(
         app,
-        fd=descriptor,
         log_config=None,
         access_log=False,  # it would name people
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE,
-        http=limited_protocol(chosen),
+        http=limited_protocol(settings),
         ws="none",
-        proxy_headers=bool(chosen.trusted_proxies),
-        forwarded_allow_ips=list(chosen.trusted_proxies),
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         h11_max_incomplete_event_size=2**14,
     )
-    if listener is not None:
-        port = listener.getsockname()[1]
-        ready(f"http://{host}:{port}")
-    log.info("started on %s:%s", host, port)
-    Server(config).run(sockets=None if listener is None else [listener])
+    tell()
+    Server(config).run(sockets=[listener])
+
+
+def _inherit(descriptor: int) -> socket.socket:
+    """A listening socket that somebody else opened."""
+    return socket.socket(fileno=os.dup(descriptor))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -25,7 +25,9 @@ class ServiceSettings:
     """How many requests use the store at once."""
     waiting: int = 1000
     """How many more may wait for a thread, half of them one client's, before 503 is said."""
-    workers: int = 2
+    workers: int = 1
+    """How many processes answer requests on one port."""
+    long_workers: int = 2
     """How many requests that may be long run at once, each in a process of its own."""
     long_waiting: int = 64
     """How many more of those may wait for each client."""
@@ -134,7 +136,7 @@ def _value(name: str, held: Any, default: Any) -> Any:
 
 PREFIX = "DPHMM_"
 COUNTS = (
-    *("threads", "waiting", "workers", "long_waiting", "long_memory", "largest_body", "scenarios"),
-    "connections",
+    *("threads", "waiting", "workers", "long_workers", "long_waiting", "largest_body", "scenarios"),
+    *("connections", "long_memory"),
     *("most_scenarios", "most_states", "most_bytes", "most_people", "largest_track"),
 )

@@ -20,11 +20,13 @@ __all__ = [
     "Json",
     "Released",
     "invalid",
+    "invalid_body",
     "problem_of",
     "read_body",
     "released",
     "show_release",
     "show_scenario",
+    "too_many",
 ]
 
 UNREACHABLE = "the store cannot be used now; nothing was lost, ask again with the same time"
@@ -84,13 +86,23 @@ def problem_of(fault: DphmmError) -> tuple[int, Json]:
     return 422, {"problem": str(fault)}
 
 
-def read_body(kind: type[Model], content: bytes) -> Model:
+def read_body(kind: type[Model], content: bytes, *at: int | str) -> Model:
     """A body, or where it is wrong; the input, which may hold a true state, is not repeated."""
     try:
         return kind.model_validate_json(content)
     except ValidationError as fault:
-        first = fault.errors(include_input=False, include_context=False)[0]
-        raise invalid(["body", *first["loc"]], first["msg"]) from None
+        raise invalid_body(fault, *at) from None
+
+
+def invalid_body(fault: ValidationError, *at: int | str) -> RefusedError:
+    """What to say of the first thing that is wrong with a body, or with a part `at` a place."""
+    first = fault.errors(include_input=False, include_context=False)[0]
+    return invalid(["body", *at, *first["loc"]], first["msg"])
+
+
+def too_many(most: int) -> RefusedError:
+    """What to say of rows that are none, or more than a request may have."""
+    return RefusedError(422, f"rows must be 1 to {most}, got none or more")
 
 
 def invalid(location: Iterable[int | str], message: str) -> RefusedError:

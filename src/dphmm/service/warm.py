@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from dphmm import kernels
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import MarkovModel
 from dphmm.geometry.query import Query
@@ -20,7 +21,8 @@ SIDE = 3
 
 
 def warm_up() -> None:
-    """Release something about nobody, alone and in a batch."""
+    """Release something about nobody, alone and in a batch, by compiled code."""
+    kernels.compile_at_once()
     places = [[x, y] for x in range(SIDE) for y in range(SIDE)]
     model = MarkovModel([[1 / len(places)] * len(places)] * len(places))
     plan = Plan(PolicyGraph.complete(len(places)), Query(places))

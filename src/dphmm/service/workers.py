@@ -82,7 +82,7 @@ class Workers:
                 raise RefusedError(429, "long requests must come one by one; wait for some", 1)
             queue.append(job)
             self._changed.notify()
-            if len(self._waiting) > self._idle and self._threads < self._settings.workers:
+            if len(self._waiting) > self._idle and self._threads < self._settings.long_workers:
                 self._threads += 1
                 threading.Thread(target=self._serve, daemon=True).start()
         return job.result

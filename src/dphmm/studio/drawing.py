@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,16 @@ from dphmm.errors import ArgumentError, MissingExtraError
 from dphmm.scenario import Scenario
 from dphmm.scenario.building import category_of, unit_of
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT
-from dphmm.tables.geo import LocalPlane
+from dphmm.tables.basemap import BaseMap, read_base
+from dphmm.tables.geo import LocalPlane, cell_of
 
-__all__ = ["Drawing", "cell_of", "describe", "draw"]
+__all__ = ["Drawing", "describe", "draw", "radii"]
 
 DRAWN_MOVES = 60
 """With more states than this the moves of a model are too dense to draw as arrows."""
+
+AROUND = 0.3
+"""How far beyond its states a base map is drawn, as a part of their extent."""
 
 FEW_STATES = 30
 """So few states are better seen as points with names than as a handful of cells."""
@@ -40,6 +45,8 @@ class Drawing:
     """Where on Earth the answers are, if they are places."""
     metres: float = 1.0
     """How many metres a unit of the answers has on the plane."""
+    base: BaseMap | None = None
+    """What is drawn under the states."""
 
     def degrees(self, answers: FloatArray) -> list[list[float]] | None:
         """Longitude and latitude of answers on a map, for export; None without a map."""
@@ -78,11 +85,12 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         "categories": [number[name] for name in categories],
         "places": None if places is None else places.round(6).ravel().tolist(),
         "cell": drawing.cell,
+        "base": None if drawing.base is None else drawing.base.plain(),
         "answers_are_places": places is not None
         and query.dimension == 2
         and bool(np.allclose(places, query.values, atol=1e-9)),
         "moves": _moves(scenario),
-        "radius": _radii(scenario, drawing),
+        "radius": radii(scenario, drawing),
         "has_dates": scenario.settings.clock.has_dates,
         "time_step": str(scenario.settings.clock.step),
     }
@@ -96,7 +104,7 @@ def _moves(scenario: Scenario) -> list[int] | None:
     return pairs
 
 
-def _radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
+def radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
     """A sensible slider for the distance policy, as exact decimals."""
     query, cell = scenario.query, drawing.cell
     spread = float(np.ptp(query.values, axis=0).max())
@@ -113,8 +121,8 @@ def _category_column(scenario: Scenario) -> str | None:
     return scenario.settings.policy.category or next(iter(scenario.states.texts), None)
 
 
-def draw(scenario: Scenario) -> Drawing:
-    """The drawing that a scenario's table of states suggests."""
+def draw(scenario: Scenario, folder: Path | None = None) -> Drawing:
+    """The drawing that a scenario's table of states suggests, over its base map in a folder."""
     states, query = scenario.states, scenario.query
     if len(states) > MAX_STATES:
         raise ArgumentError(
@@ -134,22 +142,14 @@ def draw(scenario: Scenario) -> Drawing:
         places=places,
         cell=cell_of(places) if places is not None and len(states) >= FEW_STATES else None,
         plane=states.plane if on_earth else None,
+        base=None if folder is None or places is None else _base(scenario, folder, places),
     )
 
 
-def cell_of(places: FloatArray) -> float | None:
-    """The side of the cells if the places are the centres of a square grid's cells.
-
-    >>> cell_of(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [3.5, 2.5]]))
-    1.0
-    >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
-    True
-    """
-    gaps = [np.diff(np.unique(axis.round(6))) for axis in places.T]
-    if len(places) < 4 or not all(len(gap) for gap in gaps):
+def _base(scenario: Scenario, folder: Path, places: FloatArray) -> BaseMap | None:
+    """The scenario's base map, a little beyond its states."""
+    if scenario.settings.base is None:
         return None
-    side = float(gaps[0].min())
-    steps = np.rint((places - places.min(axis=0)) / side)
-    regular = np.allclose(places - places.min(axis=0), steps * side, atol=1e-3 * side)
-    square = np.isclose(gaps[1].min(), side) and len(np.unique(steps, axis=0)) == len(places)
-    return round(side, 6) if regular and square else None
+    low, high = places.min(axis=0), places.max(axis=0)
+    room = AROUND * float((high - low).max())
+    return read_base(folder / scenario.settings.base, scenario.states, low - room, high + room)

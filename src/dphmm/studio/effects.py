@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._types import IntArray, Mask
+from dphmm.cost.limit import Window
 from dphmm.geometry.exact import as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.noise.distance import mean_noise
@@ -22,10 +23,13 @@ from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Noise, Plan, Protected
 from dphmm.policy.protection import degree_of_protection
 from dphmm.policy.repair import RepairMethod
+from dphmm.release.hours import DAY
+from dphmm.release.schedule import allowed_at
 from dphmm.report.figures import outline, sample_links
 from dphmm.scenario import Scenario
 from dphmm.scenario.checking import (
     Moment,
+    Step,
     check_step,
     check_steps,
     doubts,
@@ -36,7 +40,7 @@ from dphmm.scenario.checking import (
 )
 from dphmm.scenario.headline import headline, warnings
 
-__all__ = ["Situation", "exact_number", "timeline"]
+__all__ = ["Situation", "binding_window", "bound_edges", "even_price", "exact_number", "timeline"]
 
 DRAWN_EDGES = 4_000
 """Of more edges than this so many are drawn: all would cover the map."""
@@ -44,10 +48,12 @@ DRAWN_EDGES = 4_000
 COUNTED_EDGES = 4_000_000
 """Overlapping cliques with more pairs than this are counted pair by pair, as a bound."""
 
-MAX_REPAIR = 300_000
+MAX_REPAIR = 30_000_000
 """Exposed states times possible states: beyond, comparing three repairs takes many seconds."""
 
 SHOWN_CANDIDATES = 24
+MOST_TICKS = 1440
+"""Steps of a day that can be told apart on a strip."""
 METHODS: tuple[RepairMethod, ...] = ("nearest", "min_area", "min_error")
 
 
@@ -97,6 +103,12 @@ class Situation:
         whole = rank == self.scenario.query.dimension or not plan.full_rank
         return plan.repair is None or (whole and not (self.degree == 1).any())
 
+    @cached_property
+    def step(self) -> Step:
+        """What `dphmm check` says of this step."""
+        degree = None if len(self.scenario.plan.at(self.possible).added) else self.degree
+        return check_step(self.scenario, self.bare, self.moment, degree)
+
     def effects(self) -> dict[str, Any]:
         """What is possible and linked, and who is exposed before repair; as released if quick."""
         model, often = self.scenario.model, how_often(self.scenario)
@@ -116,6 +128,7 @@ class Situation:
             if often is None
             else asdict(often) | {"epsilon": as_text(often.epsilon), "words": str(often)},
             "lasting": _lasting_price(self.scenario),
+            **_day(self.scenario),
             "before": self._protection(self.before, self.degree),
             "released": self.released() if self.is_sound else None,
         }
@@ -123,8 +136,7 @@ class Situation:
     def released(self) -> dict[str, Any]:
         """What `dphmm check` says of this step, and what the page draws of it."""
         after = self.scenario.plan.at(self.possible)
-        degree = None if len(after.added) else self.degree
-        step = check_step(self.scenario, self.bare, self.moment, degree)
+        degree, step = None if len(after.added) else self.degree, self.step
         return {
             "step": step.plain(),
             "headline": headline(self.scenario, step),
@@ -227,23 +239,47 @@ def timeline(scenario: Scenario, horizon: int) -> dict[str, Any]:
     return {"steps": steps}
 
 
-def _lasting_price(scenario: Scenario) -> str | None:
-    """The price at which every answer of the schedule fits into every window of the limit."""
-    limit, schedule = scenario.settings.limit, scenario.settings.schedule
+def binding_window(scenario: Scenario) -> Window | None:
+    """The window of the limit, in steps, that allows the lowest price at the schedule."""
+    limit = scenario.settings.limit
     if limit is None or not limit.windows:
         return None
     windows = limit.in_steps(scenario.settings.clock.law).windows
-    fits = (
-        window.amount / (window.width if schedule is None else schedule.most_in(window.width))
-        for window in windows
-    )
-    return as_text(min(fits))
+    return min(windows, key=lambda window: even_price(scenario, window))
+
+
+def even_price(scenario: Scenario, window: Window) -> Fraction:
+    """The price at which every answer of the schedule fits into a window, in steps."""
+    schedule = scenario.settings.schedule
+    return window.amount / (window.width if schedule is None else schedule.most_in(window.width))
+
+
+def _day(scenario: Scenario) -> dict[str, Any]:
+    """The interval in steps and, under a clock, when on a day it may speak, as parts of the day."""
+    schedule = scenario.settings.schedule
+    size = None if schedule is None else schedule.size
+    if schedule is None or size is None or DAY % size or DAY // size > MOST_TICKS:
+        return {"every": 1 if schedule is None else int(schedule.every), "day": None}
+    steps = DAY // size
+    spoken = np.flatnonzero(allowed_at(schedule, np.arange(steps)))
+    return {"every": int(schedule.every), "day": (spoken / steps).round(5).tolist()}
+
+
+def _lasting_price(scenario: Scenario) -> str | None:
+    """The price at which every answer of the schedule fits into every window of the limit."""
+    window = binding_window(scenario)
+    return None if window is None else as_text(even_price(scenario, window))
+
+
+def bound_edges(policy: PolicyGraph) -> int:
+    """How many edges there are at most: those that several cliques share count for each."""
+    sizes = np.diff(policy.offsets)
+    return len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
 
 
 def _edges(policy: PolicyGraph) -> dict[str, Any]:
     """How many edges there are, and as many of them as can be drawn."""
-    sizes = np.diff(policy.offsets)
-    bound = len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
+    bound = bound_edges(policy)
     disjoint = not len(policy.links) and len(np.unique(policy.members)) == len(policy.members)
     plain = not len(policy.members)
     if plain or disjoint or bound > COUNTED_EDGES:

@@ -75,12 +75,21 @@ class Fields(BaseModel):
 class Open(Fields):
     """Which scenario to open: the one the studio was started with, or an example of some size."""
 
-    name: Literal["paper", "city", "grid", "clinic", "own"]
+    name: Literal["paper", "city", "grid", "clinic", "own", "file"]
+    file: Text | None = None
+    """Which of the files that the start page lists."""
     size: int = Field(default=24, ge=12, le=40)
     rows: int = Field(default=20, ge=1, le=1000)
     columns: int = Field(default=20, ge=1, le=1000)
     fingerprint: Text | None = None
     """Of the scenario that a link was made on."""
+
+
+class Dropped(Fields):
+    """A file that was dropped on the page: its name and what is in it."""
+
+    name: Text
+    text: Annotated[str, Field(max_length=2**20)]
 
 
 class World(Fields):
@@ -119,6 +128,20 @@ class Timeline(Draft):
     """How far to look ahead."""
 
     horizon: int = Field(default=10, ge=1, le=60)
+
+
+class Between(Fields):
+    """Two versions of a scenario, at a step."""
+
+    step: int = Field(default=1, ge=1, le=MAX_STEPS)
+    runs: Annotated[list[Draft], Field(min_length=2, max_length=2)]
+
+
+class Tradeoff(Effects):
+    """A curve along one setting; without values, which ones there are."""
+
+    axis: Literal["radius", "epsilon", "interval", "budget"] = "radius"
+    values: Annotated[list[Text], Field(max_length=64)] = []
 
 
 class Walk(Fields):

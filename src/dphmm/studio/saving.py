@@ -22,7 +22,8 @@ __all__ = ["difference", "open_file", "save", "to_zip"]
 def open_file(path: str | Path) -> Opened:
     """A scenario's file, as it is."""
     scenario = Scenario.load(path)
-    return Opened(scenario, draw(scenario), read_exactly(Path(path)), Path(path))
+    drawing = draw(scenario, Path(path).parent)
+    return Opened(scenario, drawing, read_exactly(Path(path)), Path(path))
 
 
 def difference(opened: Opened, draft: Draft) -> dict[str, Any]:
@@ -66,6 +67,9 @@ def to_zip(opened: Opened, draft: Draft) -> bytes:
         for path in sorted(Path(folder).rglob("*")):
             if path.is_file():
                 archive.write(path, path.relative_to(folder))
+        base = opened.scenario.settings.base
+        if base is not None and opened.path is not None and Path(base).name == base:
+            archive.write(opened.path.parent / base, base)
     return out.getvalue()
 
 

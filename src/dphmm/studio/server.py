@@ -27,12 +27,15 @@ from starlette.staticfiles import StaticFiles
 
 from dphmm.errors import ArgumentError, DphmmError
 from dphmm.studio import requests, saving
+from dphmm.studio.comparing import compare
 from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.examples import open_example
 from dphmm.studio.guard import Guard, refuse
 from dphmm.studio.opened import Opened
 from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.simulate import expect_errors, walk
+from dphmm.studio.start import Start, recent_file
+from dphmm.studio.tradeoff import tradeoff
 
 __all__ = ["create_app", "run_in_background", "serve"]
 
@@ -51,8 +54,9 @@ class _ForgottenError(Exception):
 class Shelf:
     """The scenarios that were opened lately; the one the studio was started with stays."""
 
-    def __init__(self, own: Opened | None = None) -> None:
+    def __init__(self, own: Opened | None = None, start: Start | None = None) -> None:
         self._own = own
+        self._start = start or Start()
         self._opened: LRUCache[str, Opened] = LRUCache(REMEMBERED)
         self._examples: LRUCache[str, Opened] = LRUCache(REMEMBERED)
         self._lock = Lock()
@@ -61,6 +65,12 @@ class Shelf:
         """Open what a request names, and tell the page what it needs to draw it."""
         request = read_request(requests.Open, content)
         opened = self._own if request.name == "own" else None
+        if request.name == "file":
+            path = self._start.find(request.file)
+            opened = saving.open_file(path)
+            self._start.remember(path)
+            with self._lock:
+                self._own = opened
         if opened is None:
             size = request.model_dump_json(exclude={"fingerprint"})
             with self._lock:
@@ -83,6 +93,15 @@ class Shelf:
             self._own = saved
         return self._keep(saved)
 
+    def list(self, content: dict[str, Any]) -> dict[str, Any]:
+        """What the start page offers."""
+        return self._start.describe()
+
+    def drop(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Which of the listed files was dropped on the page."""
+        request = read_request(requests.Dropped, content)
+        return self._start.match(request.name, request.text)
+
     def find(self, content: dict[str, Any]) -> Opened:
         """The scenario that a request is about."""
         world = read_request(requests.World, content).world
@@ -100,10 +119,16 @@ class Shelf:
         return {"world": opened.fingerprint, **opened.describe()}
 
 
-def create_app(*, port: int, token: str | None = None, own: Opened | None = None) -> Guard:
+def create_app(
+    *,
+    port: int,
+    token: str | None = None,
+    own: Opened | None = None,
+    start: Start | None = None,
+) -> Guard:
     """The studio as an ASGI app that answers on one port of loopback only.
 
-    With a scenario of one's own the page opens on it; without, on the paper's running example.
+    With a scenario of one's own the page opens on it; without, it offers what there is.
     """
     secret = secrets.token_urlsafe(24) if token is None else token
     static = resources.files("dphmm.studio") / "static"
@@ -112,7 +137,7 @@ def create_app(*, port: int, token: str | None = None, own: Opened | None = None
         .from_string((static / "index.html").read_text(encoding="utf-8"))
         .render(token=secret, own="" if own is None else own.scenario.name)
     )
-    shelf = Shelf(own)
+    shelf = Shelf(own, start)
     # Two long computations at a time: more would only make all of them slow. What a slider asks
     # for never waits for them.
     long, quick = BoundedSemaphore(2), BoundedSemaphore(2)
@@ -153,6 +178,8 @@ def create_app(*, port: int, token: str | None = None, own: Opened | None = None
             Route("/", index, methods=["GET"]),
             route("/api/open", shelf.open),
             route("/api/save", shelf.save),
+            route("/api/start", shelf.list),
+            route("/api/drop", shelf.drop),
             *(route(f"/api/{name}", about(*parts)) for name, parts in ANSWERS.items()),
             Mount("/static", StaticFiles(directory=str(static))),
         ]
@@ -170,7 +197,7 @@ def _situation(opened: Opened, request: requests.Effects) -> Situation:
     return Situation.of(opened.scenario_of(request), request.step)
 
 
-SLOW = ("released", "repairs", "timeline", "expected", "walk", "scenario")
+SLOW = ("released", "repairs", "timeline", "expected", "tradeoff", "walk", "scenario")
 """Routes that may take seconds."""
 
 ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
@@ -178,11 +205,13 @@ ANSWERS: dict[str, tuple[type[requests.Fields], Answer]] = {
     "released": (requests.Effects, lambda opened, r: _situation(opened, r).released()),
     "repairs": (requests.Repairs, lambda opened, r: _situation(opened, r).repairs(r.state)),
     "linked": (requests.Linked, _linked),
+    "between": (requests.Between, compare),
     "timeline": (
         requests.Timeline,
         lambda opened, r: timeline(opened.scenario_of(r), r.horizon),
     ),
     "expected": (requests.Draft, expect_errors),
+    "tradeoff": (requests.Tradeoff, tradeoff),
     "walk": (requests.Walk, walk),
     "difference": (requests.Draft, saving.difference),
     "scenario": (requests.Draft, saving.to_zip),
@@ -200,22 +229,26 @@ def serve(
 ) -> None:
     """Serve the studio on loopback until interrupted; port 0 takes a free one.
 
-    `ready` is called with the address once the port is taken.
+    `path` is a scenario's file, or a folder of some; by default the present one. `ready` is
+    called with the address once the port is taken.
     """
-    own = None if path is None else saving.open_file(path)
+    own, start = _opening(path, Path(), recent_file())
     with _listen(host, port) as listener:
-        server = _server(listener, own)
+        server = _server(listener, own, start)
         Thread(target=_warm_up, daemon=True).start()
         ready(_address(listener))
         server.run(sockets=[listener])
 
 
 @contextmanager
-def run_in_background(path: str | Path | None = None) -> Iterator[str]:
-    """The address of a studio that runs in the background, on a free port, for a while."""
-    own = None if path is None else saving.open_file(path)
+def run_in_background(path: str | Path | None = None, memory: Path | None = None) -> Iterator[str]:
+    """The address of a studio that runs in the background, on a free port, for a while.
+
+    `memory` is the file that keeps the names of lately opened scenarios, if any does.
+    """
+    own, start = _opening(path, None, memory)
     with _listen("127.0.0.1", 0) as listener:
-        server = _server(listener, own)
+        server = _server(listener, own, start)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
@@ -244,8 +277,20 @@ def _address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _server(listener: socket.socket, own: Opened | None) -> uvicorn.Server:
-    app = create_app(port=listener.getsockname()[1], own=own)
+def _opening(
+    path: str | Path | None, folder: Path | None, memory: Path | None
+) -> tuple[Opened | None, Start]:
+    """The scenario to begin with, if one was named, and the files that the page offers."""
+    given = folder if path is None else Path(path)
+    if given is None or given.is_dir():
+        return None, Start(given, memory)
+    own, start = saving.open_file(given), Start(given.parent, memory)
+    start.remember(given)
+    return own, start
+
+
+def _server(listener: socket.socket, own: Opened | None, start: Start) -> uvicorn.Server:
+    app = create_app(port=listener.getsockname()[1], own=own, start=start)
     return uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     )

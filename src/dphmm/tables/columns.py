@@ -10,7 +10,8 @@ __all__ = ["ALIASES", "match_columns"]
 
 ALIASES = {
     "person": ("person", "person_id", "user", "user_id", "userid", "uid", "device", "device_id",
-               "deviceid", "vehicle", "vehicle_id", "mmsi", "imei", "id", "name"),
+               "deviceid", "vehicle", "vehicle_id", "taxi", "taxi_id", "driver", "driver_id",
+               "mmsi", "imei", "id", "name"),
     "date": ("date", "day"),
     "time": ("time", "timestamp", "datetime", "date_time", "utc", "ts"),
     "latitude": ("latitude", "lat"),

@@ -21,7 +21,7 @@ from scipy.spatial import KDTree
 from dphmm._types import FloatArray, IntArray
 from dphmm.errors import ArgumentError, DataError, require
 
-__all__ = ["Grid", "LocalPlane"]
+__all__ = ["Grid", "LocalPlane", "cell_of"]
 
 _FARTHEST = 1e9
 """Metres: beyond any image of the Earth, and small enough that its square is exact enough."""
@@ -219,6 +219,24 @@ class Grid:
         nearest = np.array(state, dtype=np.int64)
         nearest[elsewhere] = self._tree.query(np.clip(points, -_FARTHEST, _FARTHEST))[1]
         return nearest
+
+
+def cell_of(places: FloatArray) -> float | None:
+    """The side of the cells if the places are the centres of a square grid's cells.
+
+    >>> cell_of(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [3.5, 2.5]]))
+    1.0
+    >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
+    True
+    """
+    gaps = [np.diff(np.unique(axis.round(6))) for axis in places.T]
+    if len(places) < 4 or not all(len(gap) for gap in gaps):
+        return None
+    side = float(gaps[0].min())
+    steps = np.rint((places - places.min(axis=0)) / side)
+    regular = np.allclose(places - places.min(axis=0), steps * side, atol=1e-3 * side)
+    square = np.isclose(gaps[1].min(), side) and len(np.unique(steps, axis=0)) == len(places)
+    return round(side, 6) if regular and square else None
 
 
 def _check_cell(cell_km: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.errors import ArgumentError, DataError, expect, expect_each
+from dphmm.errors import ArgumentError, DataError, check_text, expect, expect_each
+from dphmm.geometry.states import as_floats
 from dphmm.tables.files import as_path, csv_text, read_text, write_whole
 from dphmm.tables.geo import LocalPlane
 
@@ -53,8 +54,12 @@ class States:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(expect_each(self.labels, str, "labels")))
-        expect(self.numbers, Mapping, "numbers")
-        expect(self.texts, Mapping, "texts")
+        for label in self.labels:
+            check_text(label, "each of labels")
+        for argument in ("numbers", "texts"):
+            expect(getattr(self, argument), Mapping, argument)
+            for name, column in getattr(self, argument).items():
+                expect(column, Sized, check_text(name, f"each name of {argument}"))
         if not self.labels:
             raise ArgumentError("labels must name at least one state, got none")
         if len(set(self.labels)) != len(self.labels):
@@ -66,7 +71,7 @@ class States:
                     f"got {len(column)}"
                 )
         for name, column in self.numbers.items():
-            if not np.isfinite(column).all():
+            if not np.isfinite(as_floats(column, name)).all():
                 raise ArgumentError(f"{name} must be finite for every state, got another value")
 
     @classmethod

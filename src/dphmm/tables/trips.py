@@ -20,6 +20,7 @@ import numpy as np
 from dphmm.errors import ArgumentError, DataError, check_name, require
 from dphmm.tables.clock import Clock, Slots
 from dphmm.tables.columns import match_columns
+from dphmm.tables.files import as_path
 from dphmm.tables.frames import as_polars, is_table, not_trips
 from dphmm.tables.states import States
 
@@ -153,8 +154,9 @@ def read_records(source: Any, name: str) -> Iterator[Record]:
         yield from _table_records(as_polars(source))
         return
     if isinstance(source, (str, Path)):
-        if Path(source).suffix.lower() == ".parquet":
-            yield from _parquet(Path(source), name)
+        source = as_path(source, "trips")
+        if source.suffix.lower() == ".parquet":
+            yield from _parquet(source, name)
             return
         source = open_lines(source)
     if not isinstance(source, Iterable) or isinstance(source, np.ndarray):

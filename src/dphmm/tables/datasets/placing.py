@@ -78,14 +78,18 @@ def place_trips(
         got = "whole numbers" if clock.has_dates else "dates"
         raise DataError(f"tracks must have times for steps of {clock.step!r}, got {got}")
     fixes = len(table)
-    states, away, distance = town.locate(table.select(places).to_numpy())
+    coordinates = table.select(places).to_numpy()
+    states, away, distance = town.locate(coordinates)
     far = distance[away]
     if outside == "drop":
         table, states = table.filter(polars.Series(~away)), states[~away]
     if not len(table) or (outside == "keep" and 2 * len(far) > fixes):
+        way_out = "take another map, or leave out what is outside (--outside drop)"
+        if _seem_exchanged(coordinates, places, town):
+            way_out = f"{places[0]} and {places[1]} seem exchanged: say which column is which, by "
+            way_out += "--column or columns="
         raise DataError(
-            f"tracks must lie on the map, got {len(far)} of {fixes} fixes outside; take another "
-            f"map, or leave out what is outside (outside drop)"
+            f"tracks must lie on the map, got {len(far)} of {fixes} fixes outside; {way_out}"
         )
     labels = polars.Series(town.states.labels, dtype=polars.String).gather(states)
     steps = resample(table.with_columns(labels.alias("state")), clock.step)
@@ -93,13 +97,13 @@ def place_trips(
     if gaps == "refuse" and not moves + lost and len(steps) > 1:
         raise DataError(
             f"tracks must have several steps of somebody, got {len(steps)} people with one each; "
-            f"say which column tells people apart, or allow gaps (gaps allow)"
+            f"say which column tells people apart, or allow gaps (--gaps allow)"
         )
     if gaps == "refuse" and lost > moves:
         raise DataError(
             f"tracks must have steps that follow each other, got {lost} of {lost + moves} after a "
             f"gap{_usual_wait(table)}; take a longer step than {clock.step!r}, or allow gaps "
-            f"(gaps allow)"
+            f"(--gaps allow)"
         )
     return Placed(
         table=steps.select("person", "time", "state", *places),
@@ -111,6 +115,17 @@ def place_trips(
         moves=moves,
         gaps=lost,
     )
+
+
+def _seem_exchanged(coordinates: FloatArray, places: list[str], town: Map) -> bool:
+    """Whether most fixes would lie on the map with their two coordinates exchanged."""
+    if len(places) != 2:
+        return False
+    other = coordinates[:, ::-1]
+    if "latitude" in places and np.abs(other[:, places.index("latitude")]).max() > 90:
+        return False
+    _, away, _ = town.locate(np.ascontiguousarray(other))
+    return bool(2 * away.sum() <= len(away))
 
 
 def _moves(steps: pl.DataFrame, clock: Clock) -> tuple[int, int]:

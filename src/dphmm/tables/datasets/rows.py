@@ -63,7 +63,7 @@ class Meaning:
         if missing:
             raise UnknownColumnsError(
                 f"{file}:1: header must have {' and '.join(missing)}; "
-                f"say which column is which, such as time=4 or time=when"
+                f"say which column is which, such as time=4 or time=when, by --column or columns="
             )
         wanted = ("person", "date", "time", *self.place)
         self.names = {name: found[name] for name in wanted if name in found}

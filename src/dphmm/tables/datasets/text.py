@@ -38,6 +38,9 @@ _KINDS = {
 
 _Guesses = dict[tuple[str, int], dict[str, str]]
 
+STAND_IN = "\x1f"
+"""Stands for a separator within quotation marks; a line that has one itself is none."""
+
 
 class TextFile:
     """One file of separated fields, some of its lines at a time."""
@@ -210,24 +213,29 @@ def _fields(lines: pl.DataFrame, separator: str, width: int) -> pl.DataFrame:
     separators = line.str.count_matches(separator, literal=True)
     odd = line.str.count_matches('"', literal=True) % 2 == 1
     intricate = (separators != width - 1) | line.str.contains('""', literal=True) | odd
+    lines = lines.with_columns(line.str.contains(f"[\0{STAND_IN}]").alias("broken"))
     lines = _unquoted(lines, intricate, separator)
-    return lines.select(
+    fields = lines.select(
         "number",
         "source",
-        ((separators == width - 1) & ~line.str.contains("\0", literal=True)).alias("whole"),
+        ((separators == width - 1) & ~polars.col("broken")).alias("whole"),
         line.str.split_exact(separator, width).alias("fields"),
     ).unnest("fields")
+    if not lines["line"].str.contains(STAND_IN, literal=True).any():
+        return fields
+    names = [name for name in fields.columns if name.startswith("field_")]
+    return fields.with_columns(polars.col(names).str.replace_all(STAND_IN, separator, literal=True))
 
 
 def _unquoted(lines: pl.DataFrame, intricate: pl.Expr, separator: str) -> pl.DataFrame:
-    """The lines without quotation marks; a separator between two of them becomes a space."""
+    """The lines without quotation marks; a separator between two of them has a stand-in."""
     polars = require("polars", "geo")
     line = polars.col("line")
     quoted = line.str.contains('"', literal=True)
     # Only marks around something difficult take the standard library's slower way.
     slow = lines.filter(quoted & intricate).select("number", "line")
     fields = [_split(text, separator) for text in slow["line"]]
-    plain = [separator.join(part.replace(separator, " ") for part in row) for row in fields]
+    plain = [separator.join(part.replace(separator, STAND_IN) for part in row) for row in fields]
     repaired = slow.select("number", polars.Series("plain", plain, dtype=polars.String))
     return lines.join(repaired, on="number", how="left", maintain_order="left").with_columns(
         polars.coalesce("plain", line.str.replace_all('"', "", literal=True)).alias("line")

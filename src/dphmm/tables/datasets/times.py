@@ -39,7 +39,8 @@ class Times:
 
     def __init__(self, file: str, form: str | None, time_zone: str | None) -> None:
         self.file, self.form, self.time_zone = file, form, time_zone
-        self._rule = ZoneRule(file, time_zone is not None, "name the zone of its place")
+        way_out = "name the zone of its place, by --zone or time_zone="
+        self._rule = ZoneRule(file, time_zone is not None, way_out)
 
     def settle(self, sample: pl.Series) -> None:
         """Find out from some rows how times are written, unless that is known.

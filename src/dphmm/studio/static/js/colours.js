@@ -74,7 +74,7 @@ export function colouring(kind, world, labels, effects, posterior) {
     };
   }
   const values = kind === "degree" ? effects.degree : kind === "prior" ? effects.prior : posterior;
-  const most = d3.max(values) || 1;
+  const most = effects.most?.[kind] || d3.max(values) || 1;
   const paint = ramp();
   // Degrees run over hundreds on a map, so their colour follows the square root.
   const bend = kind === "degree" ? Math.sqrt : (x) => x;

@@ -11,7 +11,7 @@ const newSvg = () => document.createElementNS("http://www.w3.org/2000/svg", "svg
 
 export class Effects {
   // act: link(a, b), highlight(edges, outline), repair(method), state(state)
-  constructor(holder, act) {
+  constructor(holder, curve, act) {
     this.act = act;
     this.holder = holder;
     this.words = h("div", { className: "card", id: "headline-card" });
@@ -32,7 +32,6 @@ export class Effects {
     fill(
       holder,
       this.words,
-      this.sides,
       h(
         "div",
         { className: "card", id: "exposure-card", tabIndex: -1 },
@@ -40,6 +39,8 @@ export class Effects {
         this.exposure,
         this.repairs,
       ),
+      this.sides,
+      curve,
       h("details", { className: "card", id: "details" }, h("summary", {}, "Details"), this.svg, this.facts),
       this.table,
     );
@@ -75,6 +76,9 @@ export class Effects {
         { className: "headline", id: "headline" },
         said ? `${said}.` : (problem ?? "Repairing exposed places; this may take a while…"),
       ),
+      said || problem
+        ? null
+        : h("button", { type: "button", id: "stop-repair", className: "small", onclick: () => this.act.stop() }, "Stop, and take the last edit back"),
       released && earlier ? change(earlier, released, this.world.unit) : null,
       expected?.mean_error.estimate
         ? h(
@@ -118,9 +122,9 @@ export class Effects {
         h(
           "tbody",
           {},
-          row(word("exposed", "exposed places"), "exposed", (side) => short(side.exposed.length), (side) => side.exposed.length > 0),
-          row(word("degree of protection", "hides among at least"), "least", (side) => short(side.least)),
-          row(word("error", "an answer is off by"), "error", (side) => this.off(side.mean_error)),
+          row(word("exposed"), "exposed", (side) => short(side.exposed.length), (side) => side.exposed.length > 0),
+          row(word("degree of protection", "hides among"), "least", (side) => short(side.least)),
+          row(word("error", "off by"), "error", (side) => this.off(side.mean_error)),
           row(
             word("edge", "links"),
             "links",
@@ -216,12 +220,13 @@ export class Effects {
       onfocusout: () => this.preview(null, null),
     });
     const chosen = valueOf(this.view, this.world, "repair");
-    const head = (...names) => h("thead", {}, h("tr", {}, names.map((text) => h("th", { scope: "col" }, text))));
+    // The last column holds buttons, whose own texts say what they do.
+    const head = (...names) => h("thead", {}, h("tr", {}, names.map((text) => h("th", { scope: "col" }, text)), h("td", {})));
     const methods = h(
       "table",
       { className: "repair-table", id: "methods" },
       h("caption", {}, "What each ", word("repair"), " does"),
-      head("method", "links", "off by", ""),
+      head("method", "links", "off by"),
       h(
         "tbody",
         {},
@@ -248,7 +253,7 @@ export class Effects {
           "table",
           { className: "repair-table", id: "candidates" },
           h("caption", {}, `Partners for ${this.name(answer.state)}`, answer.n_candidates > answer.candidates.length ? ` (the nearest of ${short(answer.n_candidates)})` : ""),
-          head("partner", "area", "off by", ""),
+          head("partner", "area", "off by"),
           h(
             "tbody",
             {},
@@ -290,13 +295,13 @@ export class Effects {
     const alone = new Set(exposed);
     const order = degree
       .map((_, state) => state)
-      .sort((a, b) => alone.has(b) - alone.has(a) || (degree[b] > 0) - (degree[a] > 0) || a - b);
+      .toSorted((a, b) => alone.has(b) - alone.has(a) || (degree[b] > 0) - (degree[a] > 0) || a - b);
     fill(
       this.list,
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, ["place", "category", "hidden by", ""].map((text) => h("th", { scope: "col" }, text)))),
+        h("thead", {}, h("tr", {}, ["place", "category", "hidden by", "note"].map((text) => h("th", { scope: "col" }, text)))),
         h(
           "tbody",
           {},

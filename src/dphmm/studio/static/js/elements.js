@@ -99,3 +99,14 @@ export function save(name, content, type) {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
+
+const SECONDS = { s: 1, min: 60, h: 3600, d: 86400 };
+
+// How long some steps are, in words: hours where the clock says how long a step is.
+export function lasts(steps, timeStep) {
+  const [, amount, unit] = /^(\d+) ?(s|min|h|d)/.exec(String(timeStep)) ?? [];
+  if (!unit) return count(steps, "step");
+  const total = steps * Number(amount) * SECONDS[unit];
+  const best = ["d", "h", "min", "s"].find((name) => total >= SECONDS[name] && (total / SECONDS[name]) % 0.5 === 0) ?? "min";
+  return `${plain.format(total / SECONDS[best])} ${best === "d" ? (total === 86400 ? "day" : "days") : best}`;
+}

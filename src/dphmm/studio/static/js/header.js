@@ -15,8 +15,12 @@ export class Header {
     this.select = h(
       "select",
       { id: "world", "aria-label": "Scenario", onchange: () => this.chosen() },
-      [...(own ? [["own", own]] : []), ...WORLDS].map(([value, label]) => h("option", { value }, label)),
+      WORLDS.map(([value, label]) => h("option", { value }, label)),
     );
+    // A scenario of one's own stays in the list, whichever is looked at meanwhile.
+    this.own = own ? { name: "own" } : null;
+    this.ownOption = h("option", { value: "own" }, own);
+    if (own) this.select.prepend(this.ownOption);
     const whole = (id, min, max, label) => h("input", { type: "number", id, min, max, "aria-label": label, onchange: () => this.chosen() });
     this.size = whole("city-size", 12, 40, "Cells on a side of the city");
     this.rows = whole("grid-rows", 1, 100, "Rows of the grid");
@@ -45,15 +49,21 @@ export class Header {
       return Math.min(Number(input.max), Math.max(Number(input.min), value));
     };
     const name = this.select.value;
+    if (name === "own") return this.open(this.own);
     const world = { name };
     if (name === "city") world.size = within(this.size, 24);
     if (name === "grid") Object.assign(world, { rows: within(this.rows, 20), columns: within(this.columns, 20) });
-    this.open(world);
+    return this.open(world);
   }
 
   show(view, world) {
     const { name, size, rows, columns } = view.world;
-    this.select.value = name;
+    if (name === "own" || name === "file") {
+      this.own = view.world;
+      this.ownOption.textContent = world.title;
+      if (!this.ownOption.isConnected) this.select.prepend(this.ownOption);
+    }
+    this.select.value = name === "file" ? "own" : name;
     // What somebody typed is theirs until the scenario of that size is there.
     if (this.sized !== view.world) {
       this.sized = view.world;
@@ -75,7 +85,7 @@ export class Header {
       this.list.querySelector("ol"),
       entry("As opened", -past.length),
       past.map(({ label }, i) => entry(label, i + 1 - past.length)),
-      [...future].reverse().map(({ label }, i) => entry(`${label} (undone)`, i + 1)),
+      future.toReversed().map(({ label }, i) => entry(`${label} (undone)`, i + 1)),
     );
     document.getElementById("world-about").textContent = world.about;
     document.title = `${world.title} · dphmm studio`;

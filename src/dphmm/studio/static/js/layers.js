@@ -6,7 +6,7 @@ import { edgesOf, valueOf, withEdges, withValues } from "./state.js";
 const LAYERS = [
   ["distance", "Distance", "distance", "alike if close"],
   ["category", "Category", "categories", "alike within each"],
-  ["one_step", "One step", "one-step", "alike as next steps"],
+  ["one_step", "One step", "one-step", "next from one place"],
   ["edges", "Drawn links", "edge", "what you draw on the map"],
   ["complete", "Everybody", "complete", "all places alike"],
 ];
@@ -129,7 +129,7 @@ export class LayersPanel {
     if (on.category) this.column.value = value("category");
     this.notes.edges.textContent = edges.length
       ? count(edges.length, "link")
-      : "choose Link or Lasso above the map";
+      : "none yet";
     this.showEdges(view, world, edges);
     this.moves.checked = view.moves;
     this.movesLabel.hidden = !world.moves;

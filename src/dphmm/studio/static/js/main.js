@@ -1,7 +1,9 @@
 // The page: one view, one answer and the view that it answers, and everything redrawn from them.
 
-import { debounce } from "./elements.js";
-import { ask, oneAtATime } from "./server.js";
+import { debounce, h } from "./elements.js";
+import { Answers } from "./answers.js";
+import { Curve } from "./curve.js";
+import { ask } from "./server.js";
 import { Store, firstView, fromFragment, restore, toFragment, withEdges, withValues } from "./state.js";
 import { StateMap, layout } from "./map.js";
 import { Tools, TOOLS, choices } from "./tools.js";
@@ -12,35 +14,42 @@ import { Effects } from "./effects.js";
 import { TimePanel } from "./time.js";
 import { WalkPanel } from "./walk.js";
 import { SavePanel } from "./save.js";
+import { Compare } from "./compare.js";
+import { StartPage } from "./start.js";
+import { Tour } from "./tour.js";
 import { setUpWords } from "./words.js";
 import { colourChoice, sceneOf, showLegend, tellState } from "./scene.js";
 import { setUpTabs, showTab } from "./tabs.js";
 
 const MOST_CLIQUE = 300;
-const HORIZON = 10;
 const find = (id) => document.getElementById(id);
 const own = document.querySelector('meta[name="studio-own"]').content;
 const given = await fromFragment(location.hash);
 const store = new Store(restore(given ?? (own ? { world: { name: "own" } } : null)));
 const map = new StateMap(find("map"));
-const nowWorld = () => world;
 let world = null;
-// What the server said, and of which draft, step and world it said it.
-let answer = null;
-// The last complete answer before the edit that is shown, to compare with.
-let earlier = null;
+const nowWorld = () => world;
+const answers = new Answers(store, {
+  world: nowWorld,
+  show(anew) {
+    if (anew) [added, preview] = [null, null];
+    showAll();
+  },
+  timeline: (steps) => time.showTimeline(steps, answers.now.effects.time),
+  // What the server refused is taken back; a link may hold what its scenario does not allow.
+  refused(error, of) {
+    complain(error);
+    if (!of) return;
+    if (answers.now) store.go(-1);
+    else if (Object.keys(of.draft.changes).length || of.draft.edges) store.put({ draft: firstView().draft });
+  },
+});
 let hovered = null;
 let added = null;
 let preview = null;
 let drawn = 0;
 // What was done to other scenarios, so that looking elsewhere loses nothing.
 const kept = new Map();
-
-const key = (view = store.view) => ({ world: world?.world, draft: view.draft, step: view.step });
-const isOf = (one, other) =>
-  one.world === other.world && one.draft === other.draft && one.step === other.step;
-const isFresh = () => answer !== null && isOf(answer.of, key());
-const body = (of, more = {}) => ({ world: of.world, ...of.draft, step: of.step, ...more });
 
 function complain(error) {
   const box = find("problem");
@@ -59,7 +68,7 @@ const labels = () => ({ names: world.category_names, categories: world.categorie
 const context = () => ({
   view: store.view,
   world,
-  answer,
+  answer: answers.now,
   labels: world && labels(),
   tools,
   walk,
@@ -68,22 +77,11 @@ const context = () => ({
   preview,
 });
 
-// The server keeps only a few examples; one that it forgot is opened again.
-async function compute(path, content) {
-  try {
-    return await ask(path, content);
-  } catch (error) {
-    if (error.status !== 404) throw error;
-    const again = await ask("/api/open", store.view.world);
-    return ask(path, { ...content, world: again.world });
-  }
-}
-
 async function link(a, b) {
   const { draft } = store.view;
   const pair = `${world.labels[a]}–${world.labels[b]}`;
   try {
-    const { linked, own: drawnByHand } = await compute("/api/linked", {
+    const { linked, own: drawnByHand } = await answers.compute("/api/linked", {
       world: world.world,
       ...draft,
       states: [a, b],
@@ -105,7 +103,7 @@ function set(values, label, more = {}) {
 const tools = new Tools(map, {
   link,
   hover(state) {
-    if (state === hovered || !answer) return;
+    if (state === hovered || !answers.now) return;
     hovered = state;
     const card = find("hover-card");
     card.hidden = hovered === null;
@@ -113,12 +111,12 @@ const tools = new Tools(map, {
     redraw();
   },
   focus(state) {
-    if (!answer) return;
+    if (!answers.now) return;
     if (state !== null) say(tellState(state, context()));
     redraw();
   },
   pick(states) {
-    if (!answer) return;
+    if (!answers.now) return;
     if (states.length && store.view.tool === "link")
       say(`${world.labels[states[0]]} chosen; now choose the other place.`);
     redraw();
@@ -145,10 +143,16 @@ const time = new TimePanel(find("panel-time"), store, nowWorld);
 const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, () => runWalk());
 const saver = new SavePanel(
   find("panel-save"),
-  () => ({ view: store.view, world, map, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
+  () => ({ view: store.view, world, map, answer: answers.now, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
   (opened) => reopen(opened),
 );
-const effectsPanel = new Effects(find("effects"), {
+const compare = new Compare(
+  { panel: find("panel-compare"), results: find("compare-results"), holder: find("holder-b") },
+  store,
+  { answers, map, context, say, redraw: () => redraw(), goTo: (draft, label) => store.change({ draft }, label) },
+);
+const curve = new Curve(store, answers, (draft, label) => store.change({ draft }, label));
+const effectsPanel = new Effects(find("effects"), curve.card, {
   link,
   highlight(edges, outline) {
     added = edges;
@@ -156,84 +160,15 @@ const effectsPanel = new Effects(find("effects"), {
     redraw();
   },
   repair: (method) => set({ repair: method }, `Repair: ${method}`),
-  state: (state) => askRepairs({ of: answer.of, state }),
+  stop: () => store.go(-1),
+  state: (state) => answers.askRepairs({ of: answers.now.of, state }),
 });
-
-const askEffects = oneAtATime(async (of) => {
-  try {
-    const effects = await compute("/api/effects", body(of));
-    if (of.world !== world.world) return;
-    answer = { of, effects, released: effects.released, repairs: null, expected: null, earlier };
-    [added, preview] = [null, null];
-    showAll();
-    if (!isFresh()) return;
-    if (!answer.released) askReleased(of);
-    askRepairs({ of });
-    askTimeline(of);
-    askExpected(of);
-  } catch (error) {
-    complain(error);
-    // What the server refused is taken back; a link may hold what its scenario does not allow.
-    if (!isOf(of, key())) return;
-    if (answer) store.go(-1);
-    else if (Object.keys(of.draft.changes).length || of.draft.edges) store.put({ draft: firstView().draft });
-  }
-});
-
-// Later answers about the same view join the first; about another view they are dropped.
-const join = (path, read, fail, more = () => ({})) =>
-  oneAtATime(async (asked) => {
-    const of = asked.of ?? asked;
-    if (!answer || !isOf(answer.of, of)) return;
-    let part;
-    try {
-      part = read(await compute(path, body(of, more(asked))));
-    } catch (error) {
-      part = fail(error);
-    }
-    if (!answer || !isOf(answer.of, of)) return;
-    answer = { ...answer, ...part };
-    showAll();
-  });
-
-// While a slider moves only what follows it at once is asked for; the rest waits until it rests.
-const pause = (usual) => () => (store.kind?.startsWith("slide") ? usual + 250 : usual);
-const askReleased = debounce(
-  join("/api/released", (released) => ({ released }), (error) => ({ problem: error.message })),
-  pause(10),
-);
-const askRepairs = debounce(
-  join(
-    "/api/repairs",
-    (repairs) => ({ repairs }),
-    (error) => ({ repairs: { error: error.message } }),
-    ({ state }) => (state === undefined ? {} : { state }),
-  ),
-  pause(20),
-);
-const askExpected = debounce(
-  join("/api/expected", (expected) => ({ expected }), () => ({})),
-  pause(700),
-);
-const askTimeline = debounce(
-  oneAtATime(async (of) => {
-    if (store.view.tab !== "time" || !isOf(of, key())) return;
-    try {
-      const horizon = Math.max(HORIZON, Math.min(60, of.step));
-      const { steps } = await compute("/api/timeline", { world: of.world, ...of.draft, horizon });
-      if (isOf(of, key())) time.showTimeline(steps, answer.effects.time);
-    } catch (error) {
-      complain(error);
-    }
-  }),
-  pause(20),
-);
 
 async function runWalk() {
   const { view } = store;
   find("run-walk").disabled = true;
   try {
-    const walked = await compute("/api/walk", { world: world.world, ...walk.request(view) });
+    const walked = await answers.compute("/api/walk", { world: world.world, ...walk.request(view) });
     walk.showResult(walked, view, world, map.places);
     store.change({
       tab: "walk",
@@ -248,11 +183,37 @@ async function runWalk() {
   }
 }
 
+// Without a scenario there is a page that says what this is and offers some.
+const startPage = new StartPage(find("start"), {
+  open: (chosen) => open(chosen),
+  async tour() {
+    await open({ name: "city", size: 24 });
+    tour.start();
+  },
+});
+const tour = new Tour(find("tour"), store, () => goHome());
+
+function showStart(on) {
+  find("start").hidden = !on;
+  find("studio").hidden = on;
+  document.documentElement.toggleAttribute("data-start", on);
+}
+
+function goHome() {
+  tour.go(null);
+  showStart(true);
+  history.replaceState(null, "", location.pathname);
+  document.title = "dphmm studio";
+  return startPage.show();
+}
+
 // Show another scenario; what was drawn on the last one belongs to it alone.
 function enter(opened, chosen, keep) {
-  if (world) kept.set(world.world, { ...store.keep(), pinned: store.view.pinned });
+  if (world) kept.set(world.world, { ...store.keep(), versions: store.view.versions, other: store.view.other });
   world = opened;
-  [answer, earlier, hovered] = [null, null, null];
+  showStart(false);
+  answers.forget();
+  hovered = null;
   tools.chosen = [];
   tools.focus = null;
   walk.forget();
@@ -261,19 +222,20 @@ function enter(opened, chosen, keep) {
   map.show(world, layout(world));
   const { draft, step, colour, walk: walked } = firstView();
   if (keep && store.view.zoom) map.zoomTo(store.view.zoom);
-  const first = { draft: again?.draft ?? draft, step: again?.step ?? step, pinned: again?.pinned ?? null };
+  const first = { draft: again?.draft ?? draft, step: again?.step ?? step, versions: again?.versions ?? [], other: again?.other ?? -1 };
   const before = store.view;
   store.put(keep ? {} : { world: chosen, ...first, colour, walk: walked, zoom: null });
   // Where the view did not change by that, nobody has asked yet.
-  if (store.view.draft === before.draft && store.view.step === before.step) askEffects(key());
+  if (store.view.draft === before.draft && store.view.step === before.step) answers.ask(answers.key());
 }
 
-async function open(chosen, link = null) {
+async function open(chosen, from = null) {
   try {
-    enter(await ask("/api/open", { ...chosen, ...(link ? { fingerprint: link.fingerprint ?? "" } : {}) }), chosen, Boolean(link));
+    enter(await ask("/api/open", { ...chosen, ...(from ? { fingerprint: from.fingerprint ?? "" } : {}) }), chosen, Boolean(from));
   } catch (error) {
     complain(error);
-    if (link) open(own ? { name: "own" } : { name: "paper" });
+    if (from && own) await open({ name: "own" });
+    else if (!world) await goHome();
   }
 }
 
@@ -285,23 +247,28 @@ function reopen(opened) {
 }
 
 function redraw() {
-  if (!answer || !world) return;
-  const scene = sceneOf(context());
+  if (!answers.now || !world) return;
+  const beside = store.view.tab === "compare";
+  const scene = sceneOf({ ...context(), ...(beside ? { most: compare.most(store.view), added: compare.only("only_a") } : {}) });
   map.set(scene);
+  if (beside) compare.draw();
   showLegend(find("legend"), scene, { ...context(), walking: store.view.tab === "walk" && walk.walked });
 }
 
 function showAll() {
-  if (!answer || !world) return;
+  if (!answers.now || !world) return;
   const { view } = store;
+  const answer = answers.now;
   header.show(view, world);
   layers.show(view, world);
-  budget.show(view, world, answer.effects);
+  budget.show(view, world, answer.effects, answers.isFresh);
   noise.show(view, world);
   effectsPanel.show(view, world, answer, labels());
+  curve.show(view, world, answer);
   time.show(view, world, answer.effects);
   walk.show(view, world);
   walk.showTime(view);
+  compare.show(view, world);
   saver.show(view, world);
   colourChoice(find("colour"), view, walk.walked);
   choices(find("tools"), "tool", TOOLS, view.tool, (tool) => store.change({ tool }));
@@ -309,8 +276,8 @@ function showAll() {
     find("stages"),
     "stage",
     [
-      ["before", "Before repair", "What the policy alone protects"],
-      ["released", "As released", "What answers really protect"],
+      ["before", ["Before", h("span", { className: "long" }, " repair")], "What the policy alone protects"],
+      ["released", [h("span", { className: "long" }, "As "), "released"], "What answers really protect"],
     ],
     view.stage,
     (stage) => store.change({ stage }),
@@ -324,7 +291,7 @@ function showAll() {
   find("headline-strip").textContent = answer.released ? `${answer.released.headline}.` : "…";
   showWaiting();
   redraw();
-  if (!isFresh()) return;
+  if (!answers.isFresh) return;
   drawn += 1;
   document.documentElement.dataset.drawn = drawn;
   if (drawn === 1) performance.mark("studio-ready");
@@ -337,9 +304,9 @@ const announce = debounce((headline) => {
 
 // Numbers of another view than the one on the controls are never shown as if they were its own.
 function showWaiting() {
-  const waiting = !isFresh();
+  const waiting = !answers.isFresh;
   document.documentElement.classList.toggle("waiting", waiting);
-  find("effects").setAttribute("aria-busy", String(waiting || !answer.released));
+  find("effects").setAttribute("aria-busy", String(waiting || !answers.now.released));
 }
 
 const keepLink = debounce(async () => {
@@ -351,12 +318,11 @@ const keepLink = debounce(async () => {
 store.listen((view, before) => {
   if (!world) return;
   if (view.draft !== before.draft || view.step !== before.step) {
-    // An edit begins: what it is compared with is the last complete answer.
     if (store.kind === null || store.edited) {
-      earlier = answer?.released && isOf(answer.of, key(before)) ? answer.released : null;
+      answers.begin(before);
       store.edited = false;
     }
-    askEffects(key(view));
+    answers.ask(answers.key(view));
   }
   if (view.tool !== before.tool) {
     tools.choose(view.tool);
@@ -364,10 +330,10 @@ store.listen((view, before) => {
   }
   if (view.tab !== before.tab) {
     showTab(view.tab);
-    if (answer) askTimeline(answer.of);
+    if (answers.now) answers.askTimeline(answers.now.of);
   }
   if (view.theme !== before.theme) header.showTheme(view);
-  if (answer) showAll();
+  if (answers.now) showAll();
   keepLink();
 });
 
@@ -391,7 +357,12 @@ showTab(store.view.tab);
 tools.choose(store.view.tool);
 header.showTheme(store.view);
 say(TOOLS.find(([name]) => name === store.view.tool)[2]);
-await open(store.view.world, given);
+find("home").addEventListener("click", () => goHome());
+// A plain name after the # opens that example.
+const named = /^#(paper|city|grid|clinic)$/.exec(location.hash)?.[1];
+if (given || own) await open(store.view.world, given);
+else if (named) await open({ name: named });
+else await goHome();
 addEventListener("hashchange", async () => {
-  if (await fromFragment(location.hash)) location.reload();
+  if ((await fromFragment(location.hash)) || /^#(paper|city|grid|clinic)$/.test(location.hash)) location.reload();
 });

@@ -1,6 +1,7 @@
 // The map: states on a canvas, which thousands of cells need, and marks on an SVG above it.
 
 import { short } from "./elements.js";
+import { OVER_BASE, drawBase } from "./basemap.js";
 import { symbolOf, token } from "./colours.js";
 import { drawMarks } from "./marks.js";
 
@@ -21,6 +22,7 @@ export class StateMap {
       ]),
     );
     this.transform = d3.zoomIdentity;
+    this.followers = new Set();
     this.scene = null;
     this.world = null;
     this.dragsMap = () => true;
@@ -38,6 +40,7 @@ export class StateMap {
         this.transform = event.transform;
         this.request();
         this.onzoom?.(event.transform);
+        for (const follower of this.followers) follower(event.transform);
       });
     if (interactive) this.svg.call(this.zoom).on("dblclick.zoom", null);
     this.watcher = new ResizeObserver(() => this.resize());
@@ -77,8 +80,8 @@ export class StateMap {
     this.svg.attr("viewBox", `0 0 ${width} ${height}`);
     const [left, bottom, right, top] = this.bounds;
     // The buttons for zooming stand at the right, so the sides are kept free of states.
-    const side = Math.min(SIDE, width / 8);
-    const margin = Math.min(MARGIN, height / 8);
+    const side = Math.min(SIDE, width / (this.world.cell ? 12 : 8));
+    const margin = Math.min(this.world.cell ? MARGIN / 2 : MARGIN, height / 8);
     const across = Math.max(right - left, 1e-9);
     const up = Math.max(top - bottom, 1e-9);
     this.unit = Math.min((width - 2 * side) / across, (height - 2 * margin) / up);
@@ -156,6 +159,18 @@ export class StateMap {
     this.svg.transition().duration(150).call(this.zoom.scaleBy, factor);
   }
 
+  // Another map that moves with this one; what comes back ends it.
+  onfollow(follower) {
+    this.followers.add(follower);
+    follower(this.transform);
+    return () => this.followers.delete(follower);
+  }
+
+  follow(transform) {
+    const { k, x, y } = this.transform;
+    if (k !== transform.k || x !== transform.x || y !== transform.y) this.svg.call(this.zoom.transform, transform);
+  }
+
   zoomTo({ k, x, y }) {
     this.svg.call(this.zoom.transform, d3.zoomIdentity.translate(x, y).scale(k));
   }
@@ -187,6 +202,7 @@ export class StateMap {
 
   // Everything on the canvas; a recorder may stand for it, so that pictures show the same.
   paint(context) {
+    drawBase(context, this);
     if (this.world.cell) this.drawCells(context);
     this.drawEdges(context);
     if (!this.world.cell) this.drawPoints(context);
@@ -203,7 +219,7 @@ export class StateMap {
       const [x, y] = this.at(state);
       if (x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
       const can = !possible || possible.has(state);
-      context.globalAlpha = can ? 1 : 0.55;
+      context.globalAlpha = (can ? 1 : 0.55) * (this.world.base ? OVER_BASE : 1);
       context.fillStyle = can ? fills[state] : land;
       context.fillRect(
         x - size / 2,
@@ -275,7 +291,9 @@ export class StateMap {
   drawEdges(context) {
     const { edges, own } = this.scene;
     const many = (edges?.length ?? 0) / 2;
-    this.drawPairs(context, edges ?? [], "edge", many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85, many > 200 ? 0.8 : 2);
+    // Many links on small cells are a hint of a texture, no more: the cells are what is looked at.
+    const fine = this.world.cell ? Math.min(1, this.cellSize / 22) : 1;
+    this.drawPairs(context, edges ?? [], "edge", fine * (many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85), many > 200 ? 0.8 : 2);
     // What somebody drew is always seen, whatever else there is.
     this.drawPairs(context, (own ?? []).flat(), "own", 1, 2.5);
   }

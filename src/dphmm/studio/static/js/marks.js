@@ -94,7 +94,7 @@ function drawAdded(map, added) {
     .selectAll("line")
     .data(added)
     .join("line")
-    .attr("class", "edge-added")
+    .attr("class", map.scene.beside ? "edge-only" : "edge-added")
     .attr("x1", ([a]) => map.at(a)[0])
     .attr("y1", ([a]) => map.at(a)[1])
     .attr("x2", ([, b]) => map.at(b)[0])

@@ -125,6 +125,7 @@ class Recorder {
   }
 }
 
+// The map alone, without a frame around it.
 export function mapSvg(map) {
   const recorder = new Recorder();
   map.paint(recorder);

@@ -5,6 +5,7 @@ import { h, fill, save } from "./elements.js";
 import { ask, askForFile } from "./server.js";
 import { toFragment } from "./state.js";
 import { mapSvg, plotSvg, plotsSvg, toPng } from "./pictures.js";
+import { framed, legendOf, sharePage } from "./share.js";
 
 export class SavePanel {
   // now: { view, world, map, walked, request }; saved: called with what the server opened.
@@ -13,7 +14,7 @@ export class SavePanel {
     const button = (id, label, action, properties = {}) =>
       h("button", { type: "button", id, ...properties, onclick: () => this.try(action) }, label);
     this.said = h("p", { className: "note", role: "status", id: "save-said" });
-    this.lines = h("pre", { id: "difference", tabIndex: 0, "aria-label": "Difference to the file" });
+    this.lines = h("pre", { id: "difference", tabIndex: 0, role: "region", "aria-label": "Difference to the file" });
     this.save = button("save-file", "Save", () => this.write(null), { className: "primary" });
     this.name = h("input", { type: "text", id: "save-name", placeholder: "other.toml", autocomplete: "off", "aria-label": "Name of a new file" });
     this.saveAs = button("save-as", "Save as", () => this.write(this.name.value.trim()));
@@ -49,6 +50,7 @@ export class SavePanel {
         button("download-svg", "Map (SVG)", () => this.svg()),
         button("download-png", "Map (PNG)", () => this.png()),
         button("download-hull", "Hull (SVG)", () => this.hull()),
+        button("download-page", "Page to share (HTML)", () => this.page()),
       ),
       h("h3", {}, "The simulated answers"),
       this.walkRow,
@@ -103,13 +105,53 @@ export class SavePanel {
     return "Saved the TOML file; the files that it names are in the zip.";
   }
 
+  // The map as it is seen, with what somebody needs who sees nothing but the picture.
+  picture() {
+    const { map, world, answer } = this.now();
+    const lines = [answer.released ? `${answer.released.headline}.` : "", `${world.about}${world.unit ? ` · lengths in ${world.unit}` : ""}`];
+    return framed(mapSvg(map), map.size, {
+      title: world.title,
+      lines: lines.filter(Boolean),
+      legend: legendOf(map.scene, world.category_names),
+      origin: this.origin(),
+    });
+  }
+
+  // What was opened and whether it was edited since: enough to tell two pictures apart.
+  origin() {
+    const { view, world } = this.now();
+    const edited = Object.keys(view.draft.changes).length || view.draft.edges ? ", with unsaved edits" : "";
+    return `dphmm studio · ${world.file ?? "example"} · fingerprint ${world.fingerprint.slice(0, 16)}${edited} · step ${this.now().answer.effects.time}`;
+  }
+
+  async page() {
+    const { world, answer } = this.now();
+    const { released, effects, expected } = answer;
+    if (!released) return "The repair is still being worked out; try again in a moment.";
+    const read = (id) => [`before-${id}`, `released-${id}`].map((name) => document.getElementById(name).textContent);
+    const names = { exposed: "exposed places", least: "hides among at least", error: "an answer is off by", links: "links" };
+    const plot = document.getElementById("curve-plot");
+    const page = sharePage({
+      title: world.title,
+      headline: `${released.headline}.`,
+      warnings: released.warnings,
+      notes: [effects.guarantee, ...(expected?.mean_error.smoothed ? [document.getElementById("expected")?.textContent ?? ""] : [])].filter(Boolean),
+      rows: Object.entries(names).map(([id, name]) => [name, ...read(id)]),
+      pictures: [["The map", this.picture()], ...(plot.checkVisibility() && plot.querySelector(".point") ? [[`Trade-off: ${document.getElementById("curve-tell").textContent}`, plotSvg(plot)]] : [])],
+      toml: await (await askForFile("/api/toml", this.now().request())).text(),
+      fingerprint: world.fingerprint,
+    });
+    save("scenario.html", page, "text/html");
+    return "Saved scenario.html: one page with the numbers, the map and the scenario.";
+  }
+
   svg() {
-    save("map.svg", mapSvg(this.now().map), "image/svg+xml");
+    save("map.svg", this.picture(), "image/svg+xml");
     return "Saved map.svg.";
   }
 
   async png() {
-    save("map.png", await toPng(mapSvg(this.now().map), 2));
+    save("map.png", await toPng(this.picture(), 2));
     return "Saved map.png.";
   }
 

@@ -15,17 +15,18 @@ export function sideOf(view, answer) {
   return view.stage === "before" ? answer.effects.before : (answer.released ?? answer.effects.before);
 }
 
-export function sceneOf({ view, world, answer, labels, tools, walk, added, hovered, preview }) {
+export function sceneOf({ view, world, answer, labels, tools, walk, added, hovered, preview, most }) {
   const walking = view.tab === "walk" && walk.walked;
   const posterior = walk.walked ? walk.posterior(view) : null;
   const { effects } = answer;
   const side = sideOf(view, answer);
-  const { fills, legend } = colouring(view.colour, world, labels, { ...effects, degree: side.degree }, posterior);
+  const { fills, legend } = colouring(view.colour, world, labels, { ...effects, degree: side.degree, most }, posterior);
   const single = hovered ?? tools.focus ?? (view.tool === "look" ? tools.chosen[0] : null) ?? null;
   const repaired = side === answer.released ? answer.released.added : [];
   return {
     legend,
     fills,
+    beside: view.tab === "compare",
     possible: walking && view.colour === "posterior" ? null : effects.possible ? new Set(effects.possible) : null,
     edges: walking ? null : effects.edges.drawn,
     own: walking ? null : effects.own,
@@ -53,7 +54,7 @@ export function showLegend(holder, scene, { world, labels, answer, walking }) {
   const { edges } = answer.effects;
   const marks = [
     scene.exposed.length ? key("key-exposed", `exposed (${short(scene.exposed.length)})`) : null,
-    scene.added.length ? key("key-added", "added by repair") : null,
+    scene.added.length ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
     !walking && edges.n_drawn < edges.count ? key("key-edge", `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)} links drawn`) : null,
     ...(walking ? [key("key-truth", "true walk (simulated)")] : []),
     ...(walking && world.answers_are_places ? [key("key-answer", "answer"), key("key-estimate", "estimate"), key("key-lagged", "six steps later"), key("key-smoothed", "in hindsight")] : []),

@@ -9,11 +9,12 @@ export class Refused extends Error {
   }
 }
 
-export async function ask(path, body) {
+export async function ask(path, body, signal) {
   const response = await fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json", "x-dphmm-studio": token },
     body: JSON.stringify(body),
+    signal,
   });
   const answer = await response.json().catch(() => ({ error: "the server gave no answer" }));
   if (!response.ok) throw new Refused(response.status, answer.error);

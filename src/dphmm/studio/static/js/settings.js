@@ -1,6 +1,6 @@
 // Budget and noise: every other setting of the file, each with its own control.
 
-import { h, fill, field, word } from "./elements.js";
+import { h, fill, field, word, lasts } from "./elements.js";
 import { valueOf, withValues, withoutSchedule } from "./state.js";
 
 // ε on a slider that grows as people think of it: 0.05 to 20.
@@ -105,6 +105,9 @@ export class NoisePanel extends Settings {
   }
 }
 
+// How often it may speak, by one press: in steps, so that every clock knows them.
+const OFTEN = [1, 2, 4, 12, 24, 96];
+
 const steps = (text) => (/^\d+$/.test(text) ? Number(text) : text);
 
 export class BudgetPanel extends Settings {
@@ -125,6 +128,8 @@ export class BudgetPanel extends Settings {
     this.amount = h("input", { type: "text", id: "limit-amount", inputMode: "decimal", placeholder: "no limit", autocomplete: "off", onchange: () => this.limit() });
     this.window = h("input", { type: "text", id: "limit-window", list: "windows", "aria-label": "Window of the budget", autocomplete: "off", onchange: () => this.limit() });
     this.speaks = h("p", { className: "tell", id: "speaks" });
+    this.often = h("p", { className: "chips", id: "often", role: "group", "aria-label": "How often it speaks" });
+    this.day = h("div", { id: "day" });
     this.fits = h("div", {});
     const every = this.text("when.every", "Speak every", { placeholder: "every step", read: steps });
     const clear = h(
@@ -160,6 +165,8 @@ export class BudgetPanel extends Settings {
         this.epsilon,
       ),
       field(word("schedule", "Speak every … steps, or a time like 2 h"), every),
+      this.often,
+      this.day,
       hoursField,
       h(
         "details",
@@ -181,7 +188,8 @@ export class BudgetPanel extends Settings {
     this.set({ limit: text }, `Budget ${text ?? "without limit"}`);
   }
 
-  show(view, world, effects) {
+  // A price of the setting before must not be taken for this one's, so it waits until it is fresh.
+  show(view, world, effects, fresh = true) {
     super.show(view, world, effects);
     const epsilon = valueOf(view, world, "epsilon");
     const away = (text) => Math.abs(Math.log(text / epsilon));
@@ -196,6 +204,7 @@ export class BudgetPanel extends Settings {
     if (document.activeElement !== this.window) this.window.value = window || usual;
     const spoken = effects?.speaks;
     this.speaks.textContent = spoken?.words ?? `It speaks at every step (${world.time_step === "1" ? "a step has no length in time" : world.time_step}), ε ${epsilon} each time.`;
+    this.showOften(view, world, effects);
     const lasting = effects?.lasting;
     const short = lasting && Number(lasting) < Number(epsilon);
     fill(
@@ -209,11 +218,55 @@ export class BudgetPanel extends Settings {
               : "The budget would allow a higher price. ",
             h(
               "button",
-              { type: "button", className: "small", id: "fit-price", onclick: () => this.set({ epsilon: lasting }, `ε ${lasting}, so that the budget lasts`) },
+              { type: "button", className: "small", id: "fit-price", disabled: !fresh, onclick: () => this.set({ epsilon: lasting }, `ε ${lasting}, so that the budget lasts`) },
               `Spend it evenly: ε ${lasting}`,
             ),
           )
         : null,
     );
   }
+
+  // A budget within a window is spent evenly, so a rarer answer is a clearer one.
+  speakEvery(every) {
+    const { view } = this.store;
+    const world = this.world();
+    const label = `Speak every ${lasts(every, world.time_step)}`;
+    const bare = withoutSchedule(view.draft, world);
+    const draft = every === 1 ? bare : withValues(bare, world, { "when.every": every, "when.phase": Math.floor(every / 2) });
+    this.store.change({ draft }, label);
+  }
+
+  showOften(view, world, effects) {
+    const now = effects?.every;
+    fill(
+      this.often,
+      OFTEN.map((every) =>
+        h(
+          "button",
+          { type: "button", className: "chip", "aria-pressed": String(every === now), onclick: () => this.speakEvery(every) },
+          every === 1 ? "every step" : lasts(every, world.time_step),
+        ),
+      ),
+    );
+    fill(this.day, effects?.day ? dayStrip(effects.day) : null);
+  }
+}
+
+// A day as a strip, with a tick at every moment at which it may speak.
+function dayStrip(day) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 300 40");
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `It may speak ${day.length} times on a day.`);
+  const x = (part) => 6 + 288 * part;
+  const add = (tag, attributes, text = "") => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.textContent = text;
+    svg.append(element);
+  };
+  add("rect", { x: 6, y: 4, width: 288, height: 16, rx: 4, class: "day-ground" });
+  add("path", { d: day.map((part) => `M${x(part).toFixed(1)},5v14`).join(""), class: day.length > 100 ? "day-tick fine" : "day-tick" });
+  for (const hour of [0, 6, 12, 18, 24]) add("text", { x: x(hour / 24), y: 35, class: "axis-text", "text-anchor": hour === 0 ? "start" : hour === 24 ? "end" : "middle" }, `${hour} h`);
+  return h("figure", { className: "day" }, svg, h("figcaption", { className: "note" }, `${day.length === 1 ? "One moment" : `${day.length} moments`} of a day (UTC)`));
 }

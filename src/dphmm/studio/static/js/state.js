@@ -1,7 +1,7 @@
 // What the page shows, in one object that never changes: a view, and the draft in it. A change
 // makes another; undo and redo walk along a list of drafts.
 
-export const TABS = ["policy", "budget", "noise", "time", "walk", "save", "result"];
+export const TABS = ["policy", "budget", "noise", "time", "walk", "compare", "save", "result"];
 
 export function firstView() {
   return {
@@ -9,11 +9,13 @@ export function firstView() {
     draft: { changes: {}, edges: null },
     step: 10,
     stage: "released",
+    axis: null,
     colour: "category",
     tool: "look",
     tab: "policy",
     moves: true,
-    pinned: null,
+    versions: [],
+    other: -1,
     walk: { seed: 1, length: 48, compare: false, shown: 0, time: 1 },
     theme: null,
     zoom: null,
@@ -34,12 +36,19 @@ export function restore(given) {
     tool: ["look", "link", "lasso"],
     stage: ["released", "before"],
     colour: ["category", "prior", "posterior", "degree"],
+    axis: [null, "radius", "epsilon", "interval", "budget"],
   };
   for (const [name, choices] of Object.entries(known))
     if (!choices.includes(view[name])) view[name] = choices[0];
-  const { changes, edges } = view.draft;
-  view.draft = { changes: isObject(changes) ? changes : {}, edges: Array.isArray(edges) ? edges : null };
+  view.draft = draftOf(view.draft);
+  view.versions = Array.isArray(given.versions)
+    ? given.versions.slice(0, 12).filter(isObject).map(({ name, draft }) => ({ name: String(name).slice(0, 40), draft: draftOf(isObject(draft) ? draft : {}) }))
+    : [];
   return view;
+}
+
+function draftOf({ changes, edges }) {
+  return { changes: isObject(changes) ? changes : {}, edges: Array.isArray(edges) ? edges : null };
 }
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -147,7 +156,7 @@ export function withEdges(draft, world, more, fewer = []) {
   const all = new Map(edgesOf(draft, world).map(([a, b]) => [pairKey(a, b), [a, b]]));
   for (const key of gone) all.delete(key);
   for (const [a, b] of more) all.set(pairKey(a, b), [Math.min(a, b), Math.max(a, b)]);
-  const edges = [...all.values()].sort((x, y) => x[0] - y[0] || x[1] - y[1]);
+  const edges = [...all.values()].toSorted((x, y) => x[0] - y[0] || x[1] - y[1]);
   const { "policy.edges": off, ...changes } = draft.changes;
   return {
     changes: more.length || off === undefined ? changes : draft.changes,

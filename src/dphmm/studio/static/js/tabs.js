@@ -24,5 +24,5 @@ export function showTab(name) {
     const panel = document.getElementById(tab.getAttribute("aria-controls"));
     if (panel.classList.contains("panel")) panel.hidden = !chosen;
   }
-  document.querySelector("main").dataset.tab = name;
+  document.getElementById("studio").dataset.tab = name;
 }

@@ -2,6 +2,7 @@
 
 import { h, fill, field, word, short, count, length } from "./elements.js";
 import { lines } from "./plots.js";
+import { otherOf } from "./compare.js";
 
 const TICK = 350;
 const newSvg = (id) => {
@@ -33,7 +34,6 @@ export class WalkPanel {
     this.length = whole("length", 1, 600);
     this.seed = whole("seed", 0, 4294967295);
     this.compare = h("input", { type: "checkbox", id: "compare", onchange: () => store.walk({ compare: this.compare.checked }) });
-    this.pin = h("button", { type: "button", id: "pin", onclick: () => store.change({ pinned: store.view.draft }) }, "Keep this version as B");
     this.other = h("p", { className: "note" });
     this.go = h("button", { type: "button", className: "primary wide", id: "run-walk", onclick: () => run() }, "Run the walk");
     this.result = h("div", { id: "walk-result" });
@@ -43,7 +43,6 @@ export class WalkPanel {
       h("p", { className: "simulated" }, "This person is simulated. The walk is drawn from the model and the noise from a seed, so these answers are for looking at, not private, and nobody's data is here."),
       h("div", { className: "fields" }, field("Steps", this.length), field("Person number", this.seed)),
       h("label", { className: "check" }, this.compare, " Compare with a second version, B"),
-      h("div", { className: "row" }, this.pin),
       this.other,
       h("div", { className: "row" }, this.go),
       this.result,
@@ -55,12 +54,9 @@ export class WalkPanel {
     this.length.value = view.walk.length;
     this.seed.value = view.walk.seed;
     this.compare.checked = view.walk.compare;
-    this.pin.parentElement.hidden = !view.walk.compare;
     this.other.textContent = !view.walk.compare
       ? ""
-      : view.pinned
-        ? "B is the version that you kept; A is the one that you see."
-        : "B is the scenario as it was opened; A is the one that you see.";
+      : `A is what you are editing, B is ${view.versions[view.other] ? `"${view.versions[view.other].name}"` : "the scenario as it was opened"}; Compare keeps versions and chooses B.`;
     const stale = this.walked && (this.of.draft !== view.draft || this.of.world !== world.world);
     this.result.classList.toggle("stale", Boolean(stale));
     this.go.textContent = stale ? "Settings changed: run again" : "Run the walk";
@@ -68,7 +64,7 @@ export class WalkPanel {
 
   request(view) {
     const { walk, draft } = view;
-    const runs = [draft, ...(walk.compare ? [view.pinned ?? { changes: {}, edges: null }] : [])];
+    const runs = [draft, ...(walk.compare ? [otherOf(view).draft] : [])];
     return { seed: walk.seed, length: walk.length, runs };
   }
 

@@ -11,7 +11,7 @@ from starlette.routing import compile_path
 from dphmm.service.access import RefusedError
 from dphmm.service.settings import ServiceSettings
 
-__all__ = ["CLOSED", "Door", "Doors", "check_path"]
+__all__ = ["CLOSED", "Route", "Routes", "check_path"]
 
 CLOSED = ("/v1", "/metrics")
 """Where a key is asked for."""
@@ -21,7 +21,7 @@ SMALL = 1000
 
 
 @dataclass(frozen=True)
-class Door:
+class Route:
     """What is behind a path.
 
     Args:
@@ -37,31 +37,33 @@ class Door:
     large: bool = False
 
 
-class Doors:
-    """All doors of a service."""
+class Routes:
+    """All routes of a service."""
 
     def __init__(self, settings: ServiceSettings) -> None:
         self._largest = settings.largest_body
-        self._doors: list[tuple[re.Pattern[str], Door]] = []
+        self._routes: list[tuple[re.Pattern[str], Route]] = []
 
-    def add(self, door: Door) -> None:
+    def add(self, route: Route) -> None:
         """Have another one."""
-        self._doors.append((compile_path(door.path)[0], door))
+        self._routes.append((compile_path(route.path)[0], route))
 
-    def find(self, method: str, path: str) -> Door:
-        """The door of a request; a refusal where there is none."""
-        fitting = [door for pattern, door in self._doors if pattern.match(path)]
-        for door in fitting:
-            if door.method == method:
-                return door
+    def find(self, method: str, path: str) -> Route:
+        """The route of a request; a refusal where there is none."""
+        fitting = []
+        for pattern, route in self._routes:
+            if pattern.match(path):
+                if route.method == method:
+                    return route
+                fitting.append(route)
         if not fitting:
             raise RefusedError(404, "not found")
-        allowed = ", ".join(sorted({door.method for door in fitting}))
+        allowed = ", ".join(sorted({route.method for route in fitting}))
         raise RefusedError(405, "method not allowed", headers={"allow": allowed})
 
-    def largest(self, door: Door | None) -> int:
+    def largest(self, route: Route | None) -> int:
         """Bytes that a body may have."""
-        whole = door is not None and door.large
+        whole = route is not None and route.large
         return self._largest if whole else max(self._largest // SMALL, SMALL)
 
 
