@@ -397,7 +397,7 @@ OTHERS = {
     "audit of both": (("audit", "paper.toml", "--mechanism", "knorm"), "must not go with a scen"),
     "audit with too few draws": (("audit", "--draws", "10"), "10 is not in the range"),
     "a store that is text": (("store", "verify", "words"), "words is not a store"),
-    "a store that is a folder": (("store", "inspect", "folder"), "folder cannot be opened"),
+    "a store that is a folder": (("store", "inspect", "folder"), "folder must be a file"),
     "a store that is half a store": (("store", "verify", "half.db"), "half.db"),
     "a store that is not there": (("store", "export", "nowhere.db"), "does not exist"),
     "a store of another kind": (("store", "inspect", "mysql://x"), "got one with 'mysql'"),

@@ -155,7 +155,7 @@ def test_one_draw_and_many_are_compiled_once_for_both(monkeypatch):
         kinds.append(tuple(numba.typeof(one) for one in given))
         return kernel(*given)
 
-    monkeypatch.setitem(fan._ready, price, (recording, arguments))
+    monkeypatch.setitem(fan._ready, price.as_integer_ratio(), (recording, arguments))
     fan.draw(price, words(0))
     names = [b"ann", b"bob"]
     for source in (

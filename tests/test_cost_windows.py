@@ -12,6 +12,7 @@ from dphmm.chain.markov import MarkovModel
 from dphmm.cost import Charge, History, Loss, privacy_statement, window_epsilon, windows
 from dphmm.cost.pair_tables import PairTables
 from dphmm.cost.windows import JOINED, WORST_PAIRS, window_bracket
+from dphmm.cost.words import show_factor
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
@@ -108,7 +109,7 @@ def test_a_statement_names_its_bound_where_tables_would_take_long(
         bound = privacy_statement(history, width=4)
         assert isinstance(bound.window, windows.Bracket)
         assert bound.window.lower <= exactly.window <= bound.window.upper
-        assert f"by at most e^{float(bound.window.upper):g}" in bound.text()
+        assert show_factor(bound.window.upper) in bound.text()
         assert f"counted {named}" in bound.text()
         assert bound.plain()["window"] == str(bound.window.upper)
 

@@ -86,7 +86,7 @@ def write_trips(
 
 
 def test_a_model_of_such_people_helps_and_one_of_others_does_not() -> None:
-    good = judge([(fit(walkers(20, seed=2)), walkers(6))])
+    good = judge([(fit(walkers(20, seed=2)), walkers(12))])
     assert isinstance(good, Judgement)
     assert good.is_sure
     assert not good.is_worse

@@ -190,7 +190,7 @@ def test_a_budget_has_curves_of_its_own_and_a_schedule_by_one_press(studio: Any)
     studio.write("#limit-window", "24 steps")
     studio.write("#limit-amount", "12")
     expect(page.locator("#curve-plot .point").nth(4)).to_be_attached()
-    expect(page.locator("#curve-plot .point").first).to_have_attribute(
+    expect(page.locator("#curve-plot .point[data-value='1']")).to_have_attribute(
         "aria-label", re.compile("1 step: estimates off by .* in hindsight.*4 simulated people")
     )
     page.locator("#often").get_by_role("button", name="4 steps", exact=True).click()

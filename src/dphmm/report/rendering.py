@@ -52,6 +52,7 @@ def _environment() -> Environment:
         "measure": measure,
         "factor": show_factor,
         "thousands": "{:,}".format,
+        "percent": lambda share, digits: f"{100 * share:.{digits}f}",
         "share": show_share,
         "coordinate": _coordinate,
     }
