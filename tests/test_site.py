@@ -116,7 +116,7 @@ QUESTIONS = {
     "postgresql backup": "operating",
     "pandas table": "data",
     "learned zeros": "models",
-    "differ from the paper": "paper-notes",
+    "slips": "paper-notes",
     "audit own mechanism": "audit",
 }
 """What a newcomer types, and the page that should come first or second."""
