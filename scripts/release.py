@@ -184,10 +184,10 @@ def describe() -> None:
     (DIST / "LICENCES.md").write_text(licences(json.loads(full)) + "\n", encoding="utf-8")
 
 
-def main(version: str, tests: str = "tests") -> None:
-    """Make dist/ anew."""
-    shutil.rmtree(DIST, ignore_errors=True)
+def main(version: str = "", tests: str = "tests") -> None:
+    """Make dist/ anew, once it is known that there is something to release."""
     prepare(version)
+    shutil.rmtree(DIST, ignore_errors=True)
     wheel, sdist = build(version)
     try_wheel(wheel, sdist, tests)
     describe()

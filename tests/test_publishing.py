@@ -44,9 +44,12 @@ def test_a_file_that_names_no_version_is_refused():
 
 
 @pytest.mark.parametrize("version", ["", "1.0", "v1.0.0", "1.0.0-beta"])
-def test_a_version_that_is_none_is_refused(version):
+def test_a_version_that_is_none_is_refused_and_loses_nothing(version, monkeypatch, tmp_path):
+    monkeypatch.setattr(release, "DIST", tmp_path)
+    (tmp_path / "earlier.whl").touch()
     with pytest.raises(release.ReleaseError, match="VERSION must look like"):
-        release.prepare(version)
+        release.main(version)
+    assert (tmp_path / "earlier.whl").exists()
 
 
 def test_an_archive_must_hold_what_users_need():
