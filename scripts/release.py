@@ -194,7 +194,7 @@ def main(version: str = "", tests: str = "tests") -> None:
     (DIST / "release.patch").write_text(run("git", "diff"), encoding="utf-8")
     print(f"dist/ holds dphmm {version}. Not published. To publish it:")
     print(f"  git apply dist/release.patch && git commit -am 'Release {version}'")
-    print(f"  git tag v{version} && git push --tags && twine upload {wheel.name} {sdist.name}")
+    print(f"  git tag v{version} && git push --tags && twine upload dist/*.whl dist/*.gz")
 
 
 if __name__ == "__main__":
