@@ -126,9 +126,10 @@ def test_compiled_and_python_integers_draw_the_same_from_the_same_words(name, ep
     kernel, arguments = fan.compiled(price)
     done = 0
     for number in range(TRIALS):
-        noise = np.empty((1, body.dimension), dtype=np.int64)
+        noise, is_done = np.zeros((1, body.dimension), dtype=np.int64), np.empty(1, dtype=bool)
         expected = fan.draw_with_integers(price, words(number))
-        if kernel(words(number).leading()[None], *arguments, noise)[0]:
+        kernel(words(number).leading()[None], *arguments, noise, is_done)
+        if is_done[0]:
             done += 1
             assert noise[0].tolist() == expected
         assert fan.draw(price, words(number)).tolist() == expected
@@ -140,7 +141,8 @@ def test_many_compiled_draws_are_those_one_by_one():
     rows = np.array([words(number).leading() for number in range(TRIALS)])
     noise = np.zeros((TRIALS, 2), dtype=np.int64)
     kernel, arguments = fan.compiled(price)
-    done = kernel(rows, *arguments, noise)
+    done = np.empty(TRIALS, dtype=bool)
+    kernel(rows, *arguments, noise, done)
     for number in np.flatnonzero(done):
         assert noise[number].tolist() == fan.draw_with_integers(price, words(int(number)))
     assert done.sum() > TRIALS // 2
@@ -155,7 +157,8 @@ def test_one_draw_and_many_are_compiled_once_for_both(monkeypatch):
         kinds.append(tuple(numba.typeof(one) for one in given))
         return kernel(*given)
 
-    monkeypatch.setitem(fan._ready, price.as_integer_ratio(), (recording, arguments))
+    size = fan._ready[price.as_integer_ratio()][1]
+    monkeypatch.setitem(fan._ready, price.as_integer_ratio(), ((recording, arguments), size))
     fan.draw(price, words(0))
     names = [b"ann", b"bob"]
     for source in (

@@ -132,8 +132,9 @@ def test_compiled_and_python_integers_draw_the_same_from_the_same_words(name, ep
     envelope, price = envelope_of(body_of(name)), Fraction(epsilon)
     kernel, arguments = envelope.compiled(price)
     for number in range(TRIALS):
-        noise = np.empty((1, envelope.body.dimension), dtype=np.int64)
-        assert kernel(words(number).leading(8192)[None], *arguments, noise)[0]
+        noise, done = np.zeros((1, envelope.body.dimension), dtype=np.int64), np.empty(1, bool)
+        kernel(words(number).leading(8192)[None], *arguments, noise, done)
+        assert done[0]
         expected = envelope.draw_with_integers(price, words(number))
         assert noise[0].tolist() == expected
         assert envelope.draw(price, words(number)).tolist() == expected
@@ -147,8 +148,9 @@ def test_cones_of_two_words_are_those_of_python_integers(name, epsilon):
     wide = max(cone.volume for cone in fan.cones) >= 2**31
     assert (kernel is kernels.sampler.wide_draw_many) == wide
     for number in range(TRIALS):
-        noise = np.empty((1, fan.body.dimension), dtype=np.int64)
-        assert kernel(words(number).leading(8192)[None], *arguments, noise)[0]
+        noise, done = np.zeros((1, fan.body.dimension), dtype=np.int64), np.empty(1, bool)
+        kernel(words(number).leading(8192)[None], *arguments, noise, done)
+        assert done[0]
         assert noise[0].tolist() == fan.draw_with_integers(price, words(number))
 
 

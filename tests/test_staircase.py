@@ -397,9 +397,10 @@ def test_compiled_and_python_integers_draw_the_same_from_the_same_words(name, ep
     if kind == "cones" and name in ("wide cells", "huge in the plane"):
         assert kernel is kernels.sampler.wide_draw_many
     for number in range(6):
-        noise = np.empty((1, body.dimension), dtype=np.int64)
+        noise, done = np.zeros((1, body.dimension), dtype=np.int64), np.empty(1, dtype=bool)
         expected = sampler.draw_with_integers(price, words(number))
-        if kernel(words(number).leading(2**14)[None], *arguments, noise)[0]:
+        kernel(words(number).leading(2**14)[None], *arguments, noise, done)
+        if done[0]:
             assert noise[0].tolist() == expected
         else:
             assert kind == "cones"

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from dphmm._types import FloatArray, Mask
+from dphmm._types import FloatArray
 from dphmm.chain import inference
 from dphmm.chain.anywhere import (
     Share,
@@ -30,8 +30,8 @@ from dphmm.chain.anywhere import (
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chain import Chain
 from dphmm.chain.inference import Observations
+from dphmm.chain.moves import Moves
 from dphmm.chain.stochastic import (
-    LEAST_PROBABILITY,
     SUM_TOLERANCE,
     check_matrix,
     check_sequences,
@@ -39,13 +39,11 @@ from dphmm.chain.stochastic import (
     count_moves,
     freeze,
     normalise_rows,
-    pattern,
     probabilities_from_counts,
     row_sums,
 )
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import whole
-from dphmm.geometry.states import possible_mask
 
 __all__ = ["Belief", "Chain", "Learned", "MarkovModel", "Observations", "Start"]
 
@@ -59,7 +57,7 @@ class Learned(NamedTuple):
     """What is maximised, for every model on the way."""
 
 
-class MarkovModel(Chain):
+class MarkovModel(Moves):
     """A first-order chain: `transition[i, j]` is the probability of moving from i to j.
 
     The matrix is kept sparse, so 100,000 states cost what their moves cost. The stored
@@ -103,7 +101,7 @@ class MarkovModel(Chain):
             )
         self._transition = freeze(normalise_rows(matrix))
         share = check_anywhere(anywhere)
-        if density is not None and not share:
+        if not share and density is not None:
             raise ArgumentError("anywhere must be above 0 when a density is given, got 0")
         self._go_anywhere(share, check_density(density, self.n_states))
 
@@ -129,55 +127,15 @@ class MarkovModel(Chain):
         anywhere = f", {self.anywhere:g} anywhere" if self.anywhere else ""
         return f"MarkovModel({self.n_states} states, {self.transition.nnz} moves{anywhere})"
 
-    @cached_property
-    def n_states(self) -> int:
-        """How many states there are."""
-        return int(self._transition.shape[0])
-
-    @property
-    def transition(self) -> sparse.csr_array:
-        """The probabilities of the model's own moves, read-only: M, rows that sum to one."""
-        return self._transition
-
-    @property
-    def anywhere(self) -> float:
-        """The probability that a step goes anywhere; 0 when zeros are facts."""
-        return self._anywhere
-
-    @property
-    def density(self) -> FloatArray:
-        """Where a step that goes anywhere leads."""
-        return self._density
-
     @property
     def zeros(self) -> str:
         """`guesses` if every state can be reached at every step, else `facts`."""
         return "guesses" if self.anywhere else "facts"
 
     @cached_property
-    def has_stated_zeros(self) -> bool:
-        """Whether some move is impossible: because somebody said so, or in a chain over pairs."""
-        return not self._reaches_all and self._transition.nnz < self.n_states**2
-
-    @cached_property
     def own(self) -> MarkovModel:
         """The model's own moves alone; the model itself if its zeros are facts."""
         return self._over(self._transition, 0.0) if self.anywhere else self
-
-    @cached_property
-    def jumps(self) -> FloatArray:
-        """The probability of going to each state from anywhere, beside the own moves."""
-        jumps = self.anywhere * self._density
-        if self.anywhere:
-            # A product too small for a float must not make a fact of a guess.
-            jumps = np.maximum(jumps, LEAST_PROBABILITY * (self._density > 0))
-        jumps.setflags(write=False)
-        return jumps
-
-    @cached_property
-    def outgoing(self) -> sparse.csr_array:
-        """The own moves with the probability that is left for them: (1 - anywhere) M."""
-        return self._scaled(self._transition)
 
     def at(self, time: int) -> MarkovModel:
         """The model itself: the same moves hold at every time.
@@ -186,24 +144,6 @@ class MarkovModel(Chain):
             time: Any time.
         """
         return self
-
-    def successors(self, possible: ArrayLike) -> Mask:
-        """The states that one possible move leads to from the possible ones.
-
-        All of them, if the model can go anywhere.
-
-        Args:
-            possible: A mask over the states, or the numbers of the possible ones. None may be
-                possible, and then none follows.
-
-        >>> MarkovModel([[0.0, 1.0], [1e-320, 1.0]]).successors(np.array([False, True]))
-        array([ True,  True])
-        """
-        mask = possible_mask(possible, self.n_states, empty=True)
-        if mask.all() or (self._reaches_all and mask.any()):
-            return self._reachable
-        reached: Mask = self._incoming_pattern @ mask
-        return reached | self.landing if self.anywhere and mask.any() else reached
 
     def stationary(self) -> Belief:
         """The belief that one more step does not change, p M = p.
@@ -263,8 +203,7 @@ class MarkovModel(Chain):
                [1. , 0. , 0. ],
                [0. , 0. , 1. ]])
         """
-        checked = check_sequences(sequences, n_states)
-        moves = [(sequence[:-1], sequence[1:]) for sequence in checked]
+        moves = [(one[:-1], one[1:]) for one in check_sequences(sequences, n_states)]
         none = [np.zeros(0, dtype=np.int64)]
         here, there = (np.concatenate(none + [one[side] for one in moves]) for side in (0, 1))
         counts = count_moves(here, there, n_states)
@@ -355,46 +294,10 @@ class MarkovModel(Chain):
 
     def _with(self, probabilities: FloatArray) -> MarkovModel:
         """The model with the same possible moves and other probabilities."""
-        indices, indptr = self._transition.indices, self._transition.indptr
-        shape = self._transition.shape
-        matrix = sparse.csr_array((probabilities, indices, indptr), shape=shape)
+        moves = self._transition
+        matrix = sparse.csr_array((probabilities, moves.indices, moves.indptr), shape=moves.shape)
         return self._over(matrix, self.anywhere)
 
     def _over(self, matrix: sparse.csr_array, anywhere: float) -> MarkovModel:
         """The model over the same states with other moves."""
         return MarkovModel(matrix, anywhere=anywhere, density=self.density if anywhere else None)
-
-    def _scaled(self, matrix: sparse.csr_array) -> sparse.csr_array:
-        if not self.anywhere:
-            return matrix
-        kept = np.maximum(matrix.data * (1 - self.anywhere), LEAST_PROBABILITY)
-        shape = matrix.shape
-        return freeze(sparse.csr_array((kept, matrix.indices, matrix.indptr), shape=shape))
-
-    @cached_property
-    def _moves(self) -> sparse.csr_array:
-        return pattern(self._transition)
-
-    @cached_property
-    def incoming(self) -> sparse.csr_array:
-        """The transposed `outgoing`: row j holds the moves into j."""
-        return freeze(sparse.csr_array(self.outgoing.T))
-
-    @cached_property
-    def _incoming_pattern(self) -> sparse.csr_array:
-        return pattern(self.incoming)
-
-    @cached_property
-    def _reachable(self) -> Mask:
-        reached: Mask = (np.diff(self.incoming.indptr) > 0) | self.landing
-        reached.setflags(write=False)
-        return reached
-
-    @cached_property
-    def landing(self) -> Mask:
-        """The states that can be reached from anywhere."""
-        return self.jumps > 0
-
-    @cached_property
-    def _reaches_all(self) -> bool:
-        return bool(self.landing.all())

@@ -114,7 +114,7 @@ def whole(number: int, argument: str, least: int | None = 0) -> int:
         argument: What a message calls it.
         least: The smallest number that will do; None if any will.
     """
-    if isinstance(number, bool) or not isinstance(number, int | np.integer):
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
         raise ArgumentError(f"{argument} must be a whole number, got {number!r}")
     if least is not None and number < least:
         raise ArgumentError(f"{argument} must be at least {least}, got {number!r}")

@@ -13,13 +13,20 @@ import numpy as np
 
 from dphmm._types import IntArray, ObjectArray
 
+FEW = 16
+"""Numbers that Python compares sooner than NumPy."""
+
 SAFE = 2**62
 """Sums of products below this are computed in 64 bits."""
 
 
 def largest(array: ObjectArray) -> int:
     """The largest absolute value in an integer array, as a Python integer."""
-    return max(abs(int(array.max())), abs(int(array.min()))) if array.size else 0
+    if array.size > FEW:
+        return max(abs(int(array.max())), abs(int(array.min())))
+    few = array.ravel().tolist()
+    # The negative of NumPy's least number is no number of NumPy's.
+    return max(int(max(few)), -int(min(few))) if few else 0
 
 
 def exact_product(a: ObjectArray, b: ObjectArray) -> ObjectArray:

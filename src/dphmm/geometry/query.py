@@ -96,6 +96,10 @@ class Query:
         return hashlib.sha256(head + self.points.astype("<i8").tobytes()).digest()
 
     @cached_property
+    def _spacing(self) -> float:
+        return float(self.step)
+
+    @cached_property
     def columns(self) -> FloatArray:
         """The points as floats, one row a dimension, for loops over all states."""
         return _frozen(self.points.T.astype(np.float64))
@@ -111,7 +115,7 @@ class Query:
         Args:
             lattice: Integers that count steps, one vector or many.
         """
-        return as_floats(lattice, "lattice") * float(self.step)
+        return as_floats(lattice, "lattice") * self._spacing
 
     def on_lattice(self, answers: ArrayLike) -> IntArray:
         """Answers in the units of the query as the lattice vectors that they stand for.

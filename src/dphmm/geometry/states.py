@@ -70,7 +70,7 @@ def state_number(state: int | np.integer[Any], n_states: int, argument: str = "s
         n_states: How many states there are.
         argument: What a message calls the number.
     """
-    if isinstance(state, bool) or not isinstance(state, int | np.integer):
+    if isinstance(state, bool) or not isinstance(state, (int, np.integer)):
         raise ArgumentError(f"{argument} must be a state's number, got {type(state).__name__}")
     if not 0 <= state < n_states:
         raise ArgumentError(f"{argument} must be one of the {n_states} states, by number from 0")

@@ -125,20 +125,31 @@ def normalise(wide: FloatArray, probabilities: FloatArray) -> tuple[float, float
         if wide[1, state] < np.inf:
             wide[0, state], wide[1, state] = in_range(wide[0, state], wide[1, state])
             base = min(base, wide[1, state])
-    return divide(wide, base, probabilities)
+    return divide(wide, base, add_up(wide, base), probabilities)
 
 
 @kernel()
-def divide(wide: FloatArray, base: float, probabilities: FloatArray) -> tuple[float, float]:
-    """`normalise` for wide numbers that are in range already, with their least level."""
-    scaled, levels = wide[0], wide[1]
+def add_up(wide: FloatArray, base: float) -> float:
+    """The sum of wide numbers, as a float at their least level."""
     total = 0.0
-    for state in range(scaled.size):
-        below = levels[state] - base
+    for state in range(wide.shape[1]):
+        below = wide[1, state] - base
         if below == 0.0:
-            total += scaled[state]
+            total += wide[0, state]
         elif below == 1.0:
-            total += scaled[state] * DOWN
+            total += wide[0, state] * DOWN
+    return total
+
+
+@kernel()
+def divide(
+    wide: FloatArray, base: float, total: float, probabilities: FloatArray
+) -> tuple[float, float]:
+    """`normalise` for wide numbers in range, with their least level and the sum at that level."""
+    scaled, levels = wide[0], wide[1]
+    # By itself, so that several quotients are taken at once.
+    for state in range(scaled.size):
+        scaled[state] /= total
     least = 1.0
     for state in range(scaled.size):
         level = levels[state] - base
@@ -146,7 +157,7 @@ def divide(wide: FloatArray, base: float, probabilities: FloatArray) -> tuple[fl
             scaled[state] = 0.0
             probabilities[state] = 0.0
             continue
-        value, level = in_range(scaled[state] / total, level)
+        value, level = in_range(scaled[state], level)
         scaled[state] = value
         levels[state] = level
         if level == 1.0:

@@ -8,6 +8,7 @@ from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.kernels import wide
 from dphmm.kernels.coins import laplace, wide_bernoulli_exp
 from dphmm.kernels.compiling import kernel
+from dphmm.kernels.gauge import is_narrow
 
 NEARLY = 1 - 2.0**-40
 """Ratios of floats are right within 2**-50, so a facet below this share is not the largest."""
@@ -27,16 +28,18 @@ def draw_many(
     p: int,
     q: int,
     reach: int,
-    noise: IntArray,
-) -> Mask:
-    """Write a noise vector for every row of words; not done is what needs Python integers.
+    places: IntArray,
+    done: Mask,
+) -> None:
+    """Add a noise vector to every row of places, and say which are done.
+
+    The others need Python integers: places must be below 2**62, and so must be where noise leads.
 
     `powers` are the first 32 digits of e^-1, e^-2, ... down to a zero. Coordinate j is drawn
     at the rate rates[0, j] / rates[1, j], which is epsilon slopes[j] / scale. Normals are in
     the coordinates of the basis, `shares` are 1 / offsets as floats, `basis` is in the query's
     own coordinates, and `reach` bounds each |x_j|.
     """
-    done = np.empty(len(words), dtype=np.bool_)
     cursor = np.empty(1, dtype=np.int64)
     x = np.empty(len(slopes), dtype=np.int64)
     for row in range(len(words)):
@@ -58,12 +61,11 @@ def draw_many(
             whole = wide.times(wide.product(np.uint64(offset), np.uint64(scale)), np.uint64(q))
             if wide_bernoulli_exp(wide.times(excess, np.uint64(p)), whole, words[row], cursor):
                 break
-        for axis in range(noise.shape[1]):
-            noise[row, axis] = 0
-            for j in range(len(x)):
-                noise[row, axis] += x[j] * basis[j, axis]
-        done[row] = cursor[0] >= 0
-    return done
+        if cursor[0] >= 0:
+            for axis in range(places.shape[1]):
+                for j in range(len(x)):
+                    places[row, axis] += x[j] * basis[j, axis]
+        done[row] = cursor[0] >= 0 and is_narrow(places, row)
 
 
 @kernel()

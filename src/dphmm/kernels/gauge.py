@@ -10,6 +10,9 @@ import numpy as np
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.kernels.compiling import kernel
 
+LIMIT = np.int64(2**62)
+"""Lattice coordinates stay below this, so that any difference of two fits 64 bits."""
+
 
 @kernel(lambda vectors, normals, offsets: 2 * normals.size * len(vectors))
 def norms(vectors: IntArray, normals: IntArray, offsets: IntArray) -> FloatArray:
@@ -116,6 +119,15 @@ def is_alone(
                 return False
             i += direction
     return True
+
+
+@kernel()
+def is_narrow(vectors: IntArray, row: int) -> bool:
+    """Whether every entry of a row is below 2**62."""
+    narrow = True
+    for axis in range(vectors.shape[1]):
+        narrow = narrow and abs(vectors[row, axis]) < LIMIT
+    return narrow
 
 
 @kernel()

@@ -7,7 +7,7 @@ import numpy as np
 from dphmm._types import IntArray, Mask
 from dphmm.kernels.coins import below, whole_steps
 from dphmm.kernels.compiling import kernel
-from dphmm.kernels.gauge import inside
+from dphmm.kernels.gauge import inside, is_narrow
 
 
 @kernel(lambda words, *rest: 1000 * len(words), nogil=True)
@@ -19,16 +19,18 @@ def draw_many(
     slopes: IntArray,
     normals: IntArray,
     basis: IntArray,
-    noise: IntArray,
-) -> Mask:
-    """Write a noise vector for every row of words; not done is what needs Python integers.
+    places: IntArray,
+    done: Mask,
+) -> None:
+    """Add a noise vector to every row of places, and say which are done.
+
+    The others need Python integers: places must be below 2**62, and so must be where noise leads.
 
     `tails` are the first 32 digits of the probabilities of layer 1 or more, 2 or more, ...
     down to a zero. `sides` and `limits` hold, for every layer, how many values each number of a
     point has and what heights must not pass. `slopes` are a cross-polytope's, none for a box;
     `basis` is in the query's own coordinates.
     """
-    done = np.empty(len(words), dtype=np.bool_)
     cursor = np.empty(1, dtype=np.int64)
     x = np.empty(len(basis), dtype=np.int64)
     numbers = np.empty(sides.shape[1], dtype=np.int64)
@@ -45,12 +47,11 @@ def draw_many(
                 continue
             if inside(x, normals, limits[layer]):
                 break
-        for axis in range(noise.shape[1]):
-            noise[row, axis] = 0
-            for j in range(len(x)):
-                noise[row, axis] += x[j] * basis[j, axis]
-        done[row] = cursor[0] >= 0
-    return done
+        if cursor[0] >= 0:
+            for axis in range(places.shape[1]):
+                for j in range(len(x)):
+                    places[row, axis] += x[j] * basis[j, axis]
+        done[row] = cursor[0] >= 0 and is_narrow(places, row)
 
 
 @kernel()

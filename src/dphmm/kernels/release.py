@@ -1,6 +1,6 @@
 """One step of one belief: predict, weigh by the answer, normalise.
 
-The exponential is left to NumPy, whose own loop is faster, so a step is `weigh`, np.exp and
+The exponential is left to NumPy, whose own loop is faster, so a step is `exponents`, np.exp and
 `settle`. Sums are taken in the order of the states, and every operation is one that
 `kernels.batch` does for the same person, so that both give the same bits. Integers come as
 floats that hold them exactly: the caller guarantees that facets times differences stay below
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask
-from dphmm.kernels.chain import divide, in_range, step
+from dphmm.kernels.chain import DOWN, add_up, divide, in_range, step
 from dphmm.kernels.compiling import kernel
 
 LEVEL = 512 * np.log(2.0)
@@ -26,10 +26,19 @@ def _moves(indptr: IntArray, indices: IntArray, *rest: object) -> int:
     return 2 * (len(indptr) + len(indices))
 
 
+def _heights(points: FloatArray, normals: FloatArray, *rest: object) -> int:
+    """The inner steps of the exponents of an answer."""
+    return 2 * normals.size * points.shape[1] + 4 * points.shape[1]
+
+
+def _settled(indptr: IntArray, indices: IntArray, *rest: object) -> int:
+    """The inner steps of a prediction, and of weights that become probabilities."""
+    return _moves(indptr, indices) + 8 * len(indptr)
+
+
 def _weights(indptr: IntArray, indices: IntArray, *arrays: FloatArray) -> int:
     """The inner steps of a prediction and of the exponents of an answer."""
-    points, normals = arrays[3:5]
-    return _moves(indptr, indices) + 2 * normals.size * points.shape[1]
+    return _moves(indptr, indices) + _heights(arrays[3], arrays[4])
 
 
 def _states(after: FloatArray, *rest: object) -> int:
@@ -37,7 +46,7 @@ def _states(after: FloatArray, *rest: object) -> int:
     return 8 * after.size
 
 
-@kernel()
+@kernel(_heights)
 def exponents(
     points: FloatArray,
     normals: FloatArray,
@@ -52,7 +61,7 @@ def exponents(
 
     Where heights are `free`, as in a staircase, norms are rounded up. The quotient of two
     integers below 2**53 is rounded to a whole number only if it is one, so the ceiling is
-    exact; a product with an inverse would not be.
+    exact; a product with an inverse would not be. `height` is room for a number a state.
     """
     for s in range(len(result)):
         result[s] = 0.0
@@ -74,11 +83,24 @@ def exponents(
     if len(free):
         for s in range(len(result)):
             result[s] = np.ceil(result[s])
-    least = np.inf
-    for s in range(len(result)):
-        least = min(least, result[s])
+    least = _least(result)
     for s in range(len(result)):
         result[s] = -epsilon * (result[s] - least)
+
+
+@kernel()
+def _least(numbers: FloatArray) -> float:
+    """The least of some numbers, by four that do not wait for each other."""
+    one, two, three, four = np.inf, np.inf, np.inf, np.inf
+    whole = len(numbers) // 4 * 4
+    for i in range(0, whole, 4):
+        one = min(one, numbers[i])
+        two = min(two, numbers[i + 1])
+        three = min(three, numbers[i + 2])
+        four = min(four, numbers[i + 3])
+    for i in range(whole, len(numbers)):
+        one = min(one, numbers[i])
+    return min(min(one, two), min(three, four))
 
 
 @kernel()
@@ -165,46 +187,44 @@ def scale(after: FloatArray, total: float) -> None:
             after[state] *= inverse
 
 
-@kernel(_weights)
-def weigh(
+@kernel(_settled)
+def settle(
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
     jumps: FloatArray,
     before: FloatArray,
-    points: FloatArray,
-    normals: FloatArray,
-    offsets: FloatArray,
-    free: FloatArray,
-    answer: FloatArray,
-    epsilon: float,
+    factors: FloatArray,
+    possible: Mask,
+    values: FloatArray,
     after: FloatArray,
-    logs: FloatArray,
-) -> None:
-    """The predicted probabilities, and the exponents of the answer."""
-    product(indptr, indices, data, jumps, before, after)
-    exponents(points, normals, offsets, free, answer, epsilon, np.empty(len(logs)), logs)
-
-
-@kernel(_states)
-def settle(
-    after: FloatArray, factors: FloatArray, possible: Mask, values: FloatArray, mean: FloatArray
+    mean: FloatArray,
 ) -> float:
-    """Multiply, normalise and take the mean; gives the least weight of a possible state."""
+    """Predict, multiply, normalise and take the mean; gives the least weight of a possible state.
+
+    The sum of the weights is taken beside the products, which hide the time that it waits.
+    """
     total = 0.0
     least = np.inf
     for state in range(len(after)):
-        weight = after[state] * factors[state]
+        weight = jumps[state]
+        for entry in range(np.uint32(indptr[state]), np.uint32(indptr[state + 1])):
+            weight += data[entry] * before[np.uint32(indices[entry])]
+        weight *= factors[state]
         after[state] = weight
         total += weight
         if possible[state] and weight < least:
             least = weight
     scale(after, total)
-    for axis in range(len(mean)):
-        mean[axis] = 0.0
-    for state in range(len(after)):
-        for axis in range(len(mean)):
-            mean[axis] += after[state] * values[state, axis]
+    # Two axes at a time, because each addition waits for the one before.
+    for axis in range(0, len(mean), 2):
+        other = min(axis + 1, len(mean) - 1)
+        one, two = 0.0, 0.0
+        for state in range(len(after)):
+            one += after[state] * values[state, axis]
+            two += after[state] * values[state, other]
+        mean[axis] = one
+        mean[other] = two
     return least
 
 
@@ -221,12 +241,13 @@ def weigh_wide(
     free: FloatArray,
     answer: FloatArray,
     epsilon: float,
+    height: FloatArray,
     after: FloatArray,
     logs: FloatArray,
 ) -> None:
-    """`weigh` for one belief in wide numbers: whole levels of the answer go to the levels."""
+    """Prediction and exponents in wide numbers: whole levels of the answer go to the levels."""
     step(indptr, indices, data, jumps, before, after)
-    exponents(points, normals, offsets, free, answer, epsilon, np.empty(len(logs)), logs)
+    exponents(points, normals, offsets, free, answer, epsilon, height, logs)
     for state in range(len(logs)):
         if logs[state] < -LEVEL:
             levels = np.floor(-logs[state] / LEVEL)
@@ -238,11 +259,20 @@ def weigh_wide(
 def settle_wide(after: FloatArray, factors: FloatArray, probabilities: FloatArray) -> float:
     """`settle` for one belief in wide numbers; gives the least probability written."""
     base = np.inf
+    # Nearly always the least level is 0, as it was before the answer; the sum is then taken on
+    # the way, where it waits for nobody.
+    total = 0.0
     for state in range(len(factors)):
         if after[1, state] < np.inf:
             value, level = in_range(after[0, state] * factors[state], after[1, state])
             after[0, state] = value
             after[1, state] = level
             base = min(base, level)
-    _, least = divide(after, base, probabilities)
+            if level == 0.0:
+                total += value
+            elif level == 1.0:
+                total += value * DOWN
+    if base != 0.0:
+        total = add_up(after, base)
+    _, least = divide(after, base, total, probabilities)
     return least

@@ -23,27 +23,28 @@ def draw_many(
     p: int,
     q: int,
     reach: int,
-    noise: IntArray,
-) -> Mask:
-    """Write a noise vector for every row of words; not done is what needs Python integers.
+    places: IntArray,
+    done: Mask,
+) -> None:
+    """Add a noise vector to every row of places, and say which are done.
+
+    The others need Python integers: places must be below 2**62, and so must be where noise leads.
 
     Cones come as arrays: cumulated volumes, volumes, adjugates modulo the volume, strict
     sides, and generators in the query's own coordinates. `free` is empty, or of staircase noise
     what `gauge.layer` asks for. `reach` bounds the multiples m.
     """
-    done = np.empty(len(words), dtype=np.bool_)
     cursor = np.empty(1, dtype=np.int64)
     layer = np.empty(inverses.shape[1], dtype=np.int64)
     x = np.empty(inverses.shape[1], dtype=np.int64)
     for row in range(len(words)):
         cursor[0] = 0
         cone = _draw(
-            words[row], edges, volumes, inverses, strict, generators, free, p, q, noise[row],
+            words[row], edges, volumes, inverses, strict, generators, free, p, q, places[row],
             cursor, layer, x,
         )  # fmt: skip
-        _add_multiples(words[row], generators[cone], p, q, reach, noise[row], cursor)
-        done[row] = cursor[0] >= 0
-    return done
+        _add_multiples(words[row], generators[cone], p, q, reach, places[row], cursor)
+        done[row] = cursor[0] >= 0 and gauge.is_narrow(places, row)
 
 
 @kernel(nogil=True)
@@ -58,10 +59,10 @@ def wide_draw_many(
     p: int,
     q: int,
     reach: int,
-    noise: IntArray,
-) -> Mask:
+    places: IntArray,
+    done: Mask,
+) -> None:
     """`draw_many` for cones whose products need two words; volumes and inverses are unsigned."""
-    done = np.empty(len(words), dtype=np.bool_)
     cursor = np.empty(1, dtype=np.int64)
     layer = np.empty(inverses.shape[1], dtype=np.uint64)
     x = np.empty(inverses.shape[1], dtype=np.uint64)
@@ -69,11 +70,10 @@ def wide_draw_many(
         cursor[0] = 0
         cone = _wide_draw(
             words[row], edges, volumes, inverses, strict, generators, free, np.uint64(p),
-            np.uint64(q), noise[row], cursor, layer, x,
+            np.uint64(q), places[row], cursor, layer, x,
         )  # fmt: skip
-        _add_multiples(words[row], generators[cone], p, q, reach, noise[row], cursor)
-        done[row] = cursor[0] >= 0
-    return done
+        _add_multiples(words[row], generators[cone], p, q, reach, places[row], cursor)
+        done[row] = cursor[0] >= 0 and gauge.is_narrow(places, row)
 
 
 @kernel()
@@ -87,12 +87,12 @@ def _draw(
     free: IntArray,
     p: int,
     q: int,
-    noise: IntArray,
+    place: IntArray,
     cursor: IntArray,
     layer: IntArray,
     x: IntArray,
 ) -> int:
-    """Write an accepted point of a cell; the number of its cone."""
+    """Add an accepted point of a cell; the number of its cone."""
     rank = len(layer)
     while True:
         cone = gauge.first_above(edges, below(edges[-1], words, cursor))
@@ -113,11 +113,11 @@ def _draw(
             height, size = gauge.layer(total, free[cone], volume), np.int64(1)
         if bernoulli_exp(p * height, q * size, words, cursor):
             break
-    for axis in range(len(noise)):
+    for axis in range(len(place)):
         part = np.int64(0)
         for j in range(rank):
             part += layer[j] * generators[cone, j, axis]
-        noise[axis] = part // volume
+        place[axis] += part // volume
     return int(cone)
 
 
@@ -132,7 +132,7 @@ def _wide_draw(
     free: IntArray,
     p: wide.Word,
     q: wide.Word,
-    noise: IntArray,
+    place: IntArray,
     cursor: IntArray,
     layer: NDArray[np.uint64],
     x: NDArray[np.uint64],
@@ -160,7 +160,7 @@ def _wide_draw(
             height, size = np.uint64(layers), wide.ONE
         if wide_bernoulli_exp(wide.product(p, height), wide.product(q, size), words, cursor):
             break
-    for axis in range(len(noise)):
+    for axis in range(len(place)):
         up, down = (wide.ZERO, wide.ZERO), (wide.ZERO, wide.ZERO)
         for j in range(rank):
             entry = generators[cone, j, axis]
@@ -170,9 +170,9 @@ def _wide_draw(
             else:
                 down = wide.plus(down, part)
         if wide.is_less(up, down):
-            noise[axis] = -np.int64(wide.divide(wide.minus(down, up), volume)[0])
+            place[axis] -= np.int64(wide.divide(wide.minus(down, up), volume)[0])
         else:
-            noise[axis] = np.int64(wide.divide(wide.minus(up, down), volume)[0])
+            place[axis] += np.int64(wide.divide(wide.minus(up, down), volume)[0])
     return int(cone)
 
 
@@ -183,7 +183,7 @@ def _add_multiples(
     p: int,
     q: int,
     reach: int,
-    noise: IntArray,
+    place: IntArray,
     cursor: IntArray,
 ) -> None:
     """Add a geometric number of each corner of a cone, each at most `reach`."""
@@ -191,5 +191,6 @@ def _add_multiples(
         m = geometric(p, q, words, cursor)
         if m > reach:
             cursor[0] = -1
-        for axis in range(len(noise)):
-            noise[axis] += m * generators[j, axis]
+            m = np.int64(0)
+        for axis in range(len(place)):
+            place[axis] += m * generators[j, axis]

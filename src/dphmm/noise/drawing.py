@@ -19,9 +19,12 @@ import numpy as np
 from dphmm._types import IntArray, Mask, ObjectArray
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.lattice import SAFE, largest
-from dphmm.noise.randomness import BLOCK_WORDS, FIRST_WORDS, Randomness, Words
+from dphmm.noise.randomness import BLOCK_WORDS, Randomness, Words
 
 __all__ = ["Compiled", "Sampler"]
+
+ONE_BLOCK = 5 * BLOCK_WORDS // 3
+"""Where this many words are nearly always enough, one block is for nine in ten."""
 
 LONGER = 8
 """How many times the first words are tried with compiled integers before Python's."""
@@ -44,8 +47,8 @@ LEVELS = 64
 WIDE = 2**126
 """Sums of products below this are computed in two words."""
 
-Compiled: TypeAlias = tuple[Callable[..., Mask], tuple[Any, ...]]
-"""A compiled draw and its arguments between the words and the noise."""
+Compiled: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
+"""A compiled draw and its arguments between the words, and the places and what is done."""
 
 
 class Sampler(ABC):
@@ -67,27 +70,47 @@ class Sampler(ABC):
 
     def compiled(self, epsilon: Fraction) -> Compiled | None:
         """The same draw from the same words, compiled; None if its products may not fit."""
-        ready: dict[tuple[int, int], Compiled | None]
+        return self._prepare(epsilon)[0]
+
+    def _prepare(self, epsilon: Fraction) -> tuple[Compiled | None, int]:
+        """The compiled draw, and the words that it gets at first, in whole blocks.
+
+        The few draws that want more get them.
+        """
+        ready: dict[tuple[int, int], tuple[Compiled | None, int]]
         ready, ratio = self.__dict__.setdefault("_ready", {}), epsilon.as_integer_ratio()
-        if ratio not in ready:
+        made = ready.get(ratio)
+        if made is None:
             if len(ready) >= REMEMBERED:
                 ready.clear()
-            ready[ratio] = self._compile(epsilon)
-        return ready[ratio]
+            wanted = self.words_wanted(float(epsilon)) if self.body.rank else 0
+            blocks = 1 if wanted <= ONE_BLOCK else max(2, -(-wanted // BLOCK_WORDS))
+            made = ready[ratio] = self._compile(epsilon), min(MANY_WORDS, BLOCK_WORDS * blocks)
+        return made
 
     @abstractmethod
     def words_wanted(self, epsilon: float) -> int:
         """Words that nearly always suffice for a vector; answers do not depend on it."""
 
-    def draw(self, epsilon: Fraction, words: Words) -> ObjectArray:
-        """One noise vector on the lattice, compiled if its first words are enough."""
+    def draw(self, epsilon: Fraction, words: Words, place: IntArray | None = None) -> ObjectArray:
+        """A place (1, d) on the lattice and one noise vector, compiled if the words are enough.
+
+        64-bit integers are below 2**62; where they might not do, the sum is of Python's.
+        """
+        if place is None:
+            place = np.zeros((1, self.body.dimension), np.int64)
+        compiled, first = self._prepare(epsilon)
+        if compiled is not None:
+            kernel, arguments = compiled
+            done = np.empty(1, np.bool_)
+            for size in (first, LONGER * first):
+                there = place.copy()
+                kernel(words.leading(size)[None], *arguments, there, done)
+                if done[0]:
+                    return there[0]
         if self.body.rank == 0:
-            return np.zeros(self.body.dimension, dtype=np.int64)
-        for size in (FIRST_WORDS, LONGER * FIRST_WORDS):
-            noise, done = self._draw_compiled(epsilon, words.leading(size)[None])
-            if done[0]:
-                return noise[0]
-        return np.array(self.draw_with_integers(epsilon, words), dtype=object)
+            return place[0].copy()
+        return place[0] + np.array(self.draw_with_integers(epsilon, words), dtype=object)
 
     def draw_under(
         self,
@@ -119,9 +142,7 @@ class Sampler(ABC):
         """One noise vector for each name, as `draw` gives with the words of (name, *shared)."""
         if self.body.rank == 0:
             return np.zeros((len(names), self.body.dimension), dtype=np.int64)
-        blocks = -(-self.words_wanted(float(epsilon)) // BLOCK_WORDS)
-        size = min(MANY_WORDS, max(FIRST_WORDS, BLOCK_WORDS * blocks))
-        words = source.many(names, shared, states, size)
+        words = source.many(names, shared, states, self._prepare(epsilon)[1])
         noise, done = self._draw_compiled(epsilon, words)
         left = np.flatnonzero(~done)
         for first in range(0, len(left), PER_ROUND):
@@ -162,7 +183,7 @@ class Sampler(ABC):
 
     def _draw_compiled(self, epsilon: Fraction, words: Any) -> tuple[IntArray, Mask]:
         """Noise for every row of words, on all cores, and which rows were enough for it."""
-        noise = np.empty((len(words), self.body.dimension), dtype=np.int64)
+        noise = np.zeros((len(words), self.body.dimension), dtype=np.int64)
         done = np.zeros(len(words), dtype=bool)
         compiled = self.compiled(epsilon)
         if compiled is None:
@@ -173,7 +194,7 @@ class Sampler(ABC):
         words.flags.writeable = False
 
         def part(rows: slice) -> None:
-            done[rows] = kernel(words[rows], *arguments, noise[rows])
+            kernel(words[rows], *arguments, noise[rows], done[rows])
 
         if len(words) <= PER_THREAD:
             part(slice(None))

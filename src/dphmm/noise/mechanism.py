@@ -40,6 +40,8 @@ BLOCK = 2**15
 """Answers drawn together; their words take 13 MB."""
 
 
+INT64, BOOLEAN = np.dtype(np.int64), np.dtype(np.bool_)
+
 MECHANISMS = ("knorm", "staircase", "laplace", "isotropic")
 SHAPES = ("hull", "enlarged", "l1")
 
@@ -128,15 +130,19 @@ class Mechanism:
             possible: A mask over the states, or the numbers of the possible ones; all are by
                 default.
         """
-        state_number(state, self.query.n_states)
-        if possible is not None and not possible_mask(possible, self.query.n_states)[state]:
-            (state,) = self.query.nearest_states([state], possible)
+        points = self.query.points
+        state = state_number(state, len(points))
+        if possible is not None and not _is_possible(possible, state, len(points)):
+            state = int(self.query.nearest_states([state], possible)[0])
         source = _source(randomness)
-        if not isinstance(context, tuple) or not all(isinstance(name, bytes) for name in context):
+        if context != () and not (
+            isinstance(context, tuple) and all(isinstance(name, bytes) for name in context)
+        ):
             raise ArgumentError(f"context must be a tuple of bytes, got {context!r}")
-        noise = self.sampler.draw(self.epsilon, source.words((*context, *self.law), int(state)))
-        # Below 2**62 each, or Python integers: the sum never wraps.
-        return lattice_vector(self.query.points[state].astype(noise.dtype) + noise)
+        sampler = self.sampler  # checks the body before anything is drawn
+        words = source.words((*context, *self.law), state)
+        answer = sampler.draw(self.epsilon, words, points[state : state + 1])
+        return answer if answer.dtype == INT64 else lattice_vector(answer)
 
     def sample_lattice_many(
         self, state: int, size: int, randomness: Randomness | None = None
@@ -173,7 +179,7 @@ class Mechanism:
         """What draws the noise: cones, an envelope or layers, by a public rule (`sampler_of`)."""
         return sampler_of(self.body, self.epsilon, self.gamma)
 
-    @property
+    @cached_property
     def law(self) -> tuple[bytes, ...]:
         """All that decides the distribution of an answer, for keyed noise."""
         steps = () if self.gamma is None else (f"staircase {self.gamma}".encode(),)
@@ -216,6 +222,11 @@ class Mechanism:
         free = np.zeros(0) if self.gamma is None else body.free_heights(self.gamma)
         normals, offsets, free = (a.astype(np.float64) for a in (body.normals, body.offsets, free))
         return self.query.columns, normals, offsets, free
+
+    @cached_property
+    def rate(self) -> float:
+        """Epsilon as a float, for beliefs."""
+        return float(self.epsilon)
 
     @cached_property
     def furthest(self) -> int:
@@ -283,6 +294,19 @@ class _Numbered(Sequence[bytes]):
         return (b"%d" % number for number in self.numbers)
 
 
+def _is_possible(possible: ArrayLike, state: int, n_states: int) -> bool:
+    """Whether a state is in a mask, or among the numbers, of the possible ones."""
+    # A mask that holds the state is not empty: the rest of what is checked is about others.
+    if (
+        isinstance(possible, np.ndarray)
+        and possible.dtype == BOOLEAN
+        and possible.shape == (n_states,)
+        and possible[state]
+    ):
+        return True
+    return bool(possible_mask(possible, n_states)[state])
+
+
 def _source(randomness: Randomness | None) -> Randomness:
     if randomness is None:
         return SecureRandomness()
@@ -306,13 +330,13 @@ def lattice_vector(entries: ArrayLike) -> ObjectArray:
     NumPy left alone would make floats of integers beyond 63 bits.
     """
     vector = as_array(entries, "lattice")
-    if vector.dtype != np.int64:
-        vector = np.array(entries, dtype=object)
-        kinds = (int, np.integer)
-        if not all(isinstance(x, kinds) and not isinstance(x, bool) for x in vector.flat):
-            raise ArgumentError(
-                f"lattice must be integers that count steps, got {np.asarray(entries).dtype}; "
-                f"query.on_lattice makes them of answers"
-            )
-    narrow = largest(vector) < LATTICE_LIMIT
-    return vector.astype(np.int64 if narrow else object, copy=False)
+    if vector.dtype == INT64:
+        return vector if largest(vector) < LATTICE_LIMIT else vector.astype(object)
+    vector = np.array(entries, dtype=object)
+    kinds = (int, np.integer)
+    if not all(isinstance(x, kinds) and not isinstance(x, bool) for x in vector.flat):
+        raise ArgumentError(
+            f"lattice must be integers that count steps, got {np.asarray(entries).dtype}; "
+            f"query.on_lattice makes them of answers"
+        )
+    return vector.astype(np.int64) if largest(vector) < LATTICE_LIMIT else vector

@@ -28,6 +28,11 @@ FINGERPRINT = b"dphmm key 1"
 WORD = 4
 """Bytes of a word; most numbers that an answer needs are small, so words are short."""
 
+LITTLE = np.dtype("<u4")
+"""A word as bytes hold it, on every machine."""
+
+IS_NATIVE = sys.byteorder == "little"
+
 BLOCK_WORDS = 34
 """What one block of SHAKE-256 gives."""
 
@@ -41,23 +46,30 @@ SHORT = 1 << 24
 class Words:
     """Uniform 32-bit words from a function that returns any number of leading bytes."""
 
-    __slots__ = ("_buffer", "_next", "_prefix")
+    __slots__ = ("_buffer", "_data", "_next", "_prefix")
 
     def __init__(self, prefix: Callable[[int], bytes]) -> None:
         self._prefix = prefix
-        self._buffer = _as_words(prefix(WORD * FIRST_WORDS))
+        self._data = b""
+        self._buffer: Sequence[int] = ()
         self._next = 0
 
-    def leading(self, size: int = 0) -> NDArray[np.uint32]:
+    def leading(self, size: int = FIRST_WORDS) -> NDArray[np.uint32]:
         """The words made so far, at least `size`, for a sampler that starts from the first."""
-        if size > len(self._buffer):
-            self._buffer = _as_words(self._prefix(WORD * size))
-        return np.frombuffer(self._buffer, dtype=np.uint32)
+        if WORD * size > len(self._data):
+            self._grow(WORD * size)
+        words = np.frombuffer(self._data, LITTLE)
+        return words if IS_NATIVE else words.astype(np.uint32)
+
+    def _grow(self, size: int) -> None:
+        self._data = self._prefix(size)
 
     def word(self) -> int:
         """The next word."""
         if self._next == len(self._buffer):
-            self._buffer = _as_words(self._prefix(2 * WORD * len(self._buffer)))
+            if WORD * self._next >= len(self._data):
+                self._grow(2 * len(self._data) or WORD * FIRST_WORDS)
+            self._buffer = _as_words(self._data)
         self._next += 1
         return self._buffer[self._next - 1]
 
@@ -154,7 +166,7 @@ class Randomness(ABC):
             context: See `words`.
             state: See `words`. Secret.
         """
-        return _growing(row.astype("<u4").tobytes(), self._following)
+        return _Growing(row.astype("<u4").tobytes(), self._following)
 
 
 class SecureRandomness(Randomness):
@@ -162,7 +174,7 @@ class SecureRandomness(Randomness):
 
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """Words that depend on nothing."""
-        return _growing(b"", os.urandom)
+        return _Growing(b"", os.urandom)
 
     def many(
         self,
@@ -173,7 +185,7 @@ class SecureRandomness(Randomness):
     ) -> NDArray[np.uint32]:
         """Words that depend on nothing, from one call."""
         data = os.urandom(WORD * size * len(states))
-        return np.frombuffer(data, dtype="<u4").reshape(len(states), size)
+        return np.frombuffer(data, dtype=LITTLE).reshape(len(states), size)
 
 
 class KeyedRandomness(Randomness):
@@ -227,16 +239,17 @@ class KeyedRandomness(Randomness):
         size: int = FIRST_WORDS,
     ) -> NDArray[np.uint32]:
         """The same words as one by one, with what they share encoded once."""
-        head, tail, width = encoded((NOISE, self._key)), encoded(shared), WORD * size
-        names = {state: tail + encoded((b"%d" % state,)) for state in set(states.tolist())}
-        absorb, length = hashlib.shake_256, _LENGTHS
+        heads, tail, width = _Heads(encoded((NOISE, self._key))), encoded(shared), WORD * size
+        numbers = states.tolist()
+        ends = {state: tail + encoded((b"%d" % state,)) for state in set(numbers)}
+        absorb = hashlib.shake_256
         data = b"".join(
             [
-                absorb(head + length[len(person)] + person + names[state]).digest(width)
-                for person, state in zip(people, states.tolist(), strict=True)
+                absorb(heads[len(person)] + person + ends[state]).digest(width)
+                for person, state in zip(people, numbers, strict=True)
             ]
         )
-        return np.frombuffer(data, dtype="<u4").reshape(len(states), size)
+        return np.frombuffer(data, dtype=LITTLE).reshape(len(states), size)
 
     def __repr__(self) -> str:
         return "KeyedRandomness(key=<secret>)"
@@ -257,7 +270,7 @@ class SeededRandomness(Randomness):
 
     def words(self, context: tuple[bytes, ...], state: int) -> Words:
         """The generator's next words."""
-        return _growing(b"", self._rng.bytes)
+        return _Growing(b"", self._rng.bytes)
 
     def _following(self, size: int) -> bytes:
         return self._rng.bytes(size)
@@ -268,30 +281,32 @@ def encoded(fields: tuple[bytes, ...]) -> bytes:
     return b"".join(len(field).to_bytes(8, "big") + field for field in fields)
 
 
-class _Lengths(dict[int, bytes]):
-    """Lengths as `encoded` writes them, made once each."""
+class _Heads(dict[int, bytes]):
+    """What comes before a field of some length, as `encoded` writes it, made once each."""
+
+    def __init__(self, before: bytes) -> None:
+        self._before = before
 
     def __missing__(self, length: int) -> bytes:
-        return self.setdefault(length, length.to_bytes(8, "big"))
+        return self.setdefault(length, self._before + length.to_bytes(8, "big"))
 
 
-_LENGTHS = _Lengths()
-
-
-def _growing(beginning: bytes, more: Callable[[int], bytes]) -> Words:
+class _Growing(Words):
     """Words that begin with some bytes and go on with as many more as are read."""
-    held = bytearray(beginning)
 
-    def prefix(size: int) -> bytes:
-        held.extend(more(max(0, size - len(held))))
-        return bytes(held)
+    __slots__ = ()
 
-    return Words(prefix)
+    def __init__(self, beginning: bytes, more: Callable[[int], bytes]) -> None:
+        # As Words does, without calling it: this is a tenth of an answer.
+        self._prefix, self._data, self._buffer, self._next = more, beginning, (), 0
+
+    def _grow(self, size: int) -> None:
+        self._data += self._prefix(size - len(self._data))
 
 
 def _as_words(data: bytes) -> array[int]:
     words = array("I", data)
-    if sys.byteorder == "big":
+    if not IS_NATIVE:
         words.byteswap()
     return words
 

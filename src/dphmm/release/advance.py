@@ -73,25 +73,16 @@ def conditioned_plainly(
 def _in_floats(
     prior: Predicted, mechanism: Mechanism, lattice: ObjectArray
 ) -> tuple[Belief, FloatArray] | None:
-    incoming = prior.model.incoming
-    after, logs = np.empty(prior.n_states), _scratch(mechanism.query.n_states)
-    kernels.release.weigh(
-        incoming.indptr,
-        incoming.indices,
-        incoming.data,
-        prior.model.jumps,
-        prior.source.probabilities,
-        *(mechanism.facets or ()),
-        lattice.astype(np.float64),
-        float(mechanism.epsilon),
-        after,
-        logs,
-    )
+    model, query = prior.model, mechanism.query
+    logs, height = _scratch(query.n_states)
+    place, price = lattice.astype(np.float64), mechanism.rate
+    kernels.release.exponents(*(mechanism.facets or ()), place, price, height, logs)
     np.exp(logs, out=logs)
-    mean = np.empty(mechanism.query.dimension)
-    lift = prior.model.lift
-    values = lift(mechanism.query.values)
-    least = kernels.release.settle(after, lift(logs), prior.possible, values, mean)
+    after, mean = np.empty(prior.n_states), np.empty(query.dimension)
+    least = kernels.release.settle(
+        *model.arrays, prior.source.probabilities, model.lift(logs), prior.possible,
+        model.lift(query.values), after, mean,
+    )  # fmt: skip
     if not least >= SAFE_PROBABILITY:
         return None
     return Belief(prior.possible, after, None), mean
@@ -100,32 +91,23 @@ def _in_floats(
 def _in_wide_numbers(
     prior: Predicted, mechanism: Mechanism, lattice: ObjectArray
 ) -> tuple[Belief, FloatArray]:
-    incoming = prior.model.incoming
-    after, logs = np.empty((2, prior.n_states)), _scratch(prior.n_states)
-    probabilities = np.empty(prior.n_states)
+    logs, height = _scratch(prior.n_states)
+    after, probabilities = np.empty((2, prior.n_states)), np.empty(prior.n_states)
     kernels.release.weigh_wide(
-        incoming.indptr,
-        incoming.indices,
-        incoming.data,
-        prior.model.jumps,
-        prior.source.widen(),
-        *(mechanism.facets or ()),
-        lattice.astype(np.float64),
-        float(mechanism.epsilon),
-        after,
-        logs,
-    )
+        *prior.model.arrays, prior.source.widen(), *(mechanism.facets or ()),
+        lattice.astype(np.float64), mechanism.rate, height, after, logs,
+    )  # fmt: skip
     np.exp(logs, out=logs)
     least = kernels.release.settle_wide(after, logs, probabilities)
     wide = after if least < SAFE_PROBABILITY else None
     return Belief(prior.possible, probabilities, wide), probabilities @ mechanism.query.values
 
 
-def _scratch(n_states: int) -> FloatArray:
-    """A vector that this thread uses again: a fresh one costs more than filling it."""
-    held: FloatArray | None = getattr(_thread, "scratch", None)
-    if held is None or len(held) != n_states:
-        held = _thread.scratch = np.empty(n_states)
+def _scratch(n_states: int) -> tuple[FloatArray, FloatArray]:
+    """Two vectors that this thread uses again: fresh ones cost more than filling them."""
+    held: tuple[FloatArray, FloatArray] | None = getattr(_thread, "scratch", None)
+    if held is None or len(held[0]) != n_states:
+        held = _thread.scratch = np.empty(n_states), np.empty(n_states)
     return held
 
 
