@@ -152,20 +152,18 @@ def divide(
         scaled[state] /= total
     least = 1.0
     for state in range(scaled.size):
-        level = levels[state] - base
-        if level == np.inf:
-            scaled[state] = 0.0
-            probabilities[state] = 0.0
-            continue
-        value, level = in_range(scaled[state], level)
-        scaled[state] = value
+        value, level = scaled[state], levels[state] - base
+        if value < LOW or value >= HIGH or level == np.inf:
+            if level == np.inf:
+                scaled[state] = 0.0
+                probabilities[state] = 0.0
+                continue
+            value, level = in_range(value, level)
+            scaled[state] = value
         levels[state] = level
-        if level == 1.0:
+        if level == 2.0:
             value *= DOWN
-        elif level == 2.0:
-            value = value * DOWN * DOWN
-        elif level > 2.0:
-            value = 0.0
+        value *= 1.0 if level == 0.0 else DOWN if level <= 2.0 else 0.0
         probabilities[state] = value
         least = min(least, value)
     return math.log(total) - base * 512.0 * math.log(2.0), least

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from dphmm._types import FloatArray, IntArray, Mask
-from dphmm.kernels.chain import DOWN, add_up, divide, in_range, step
+from dphmm.kernels.chain import DOWN, HIGH, LOW, add_up, divide, in_range, step
 from dphmm.kernels.compiling import kernel
 
 LEVEL = 512 * np.log(2.0)
@@ -34,11 +34,6 @@ def _heights(points: FloatArray, normals: FloatArray, *rest: object) -> int:
 def _settled(indptr: IntArray, indices: IntArray, *rest: object) -> int:
     """The inner steps of a prediction, and of weights that become probabilities."""
     return _moves(indptr, indices) + 8 * len(indptr)
-
-
-def _weights(indptr: IntArray, indices: IntArray, *arrays: FloatArray) -> int:
-    """The inner steps of a prediction and of the exponents of an answer."""
-    return _moves(indptr, indices) + _heights(arrays[3], arrays[4])
 
 
 def _states(after: FloatArray, *rest: object) -> int:
@@ -228,26 +223,18 @@ def settle(
     return least
 
 
-@kernel(_weights)
+@kernel(_settled)
 def weigh_wide(
     indptr: IntArray,
     indices: IntArray,
     data: FloatArray,
     jumps: FloatArray,
     before: FloatArray,
-    points: FloatArray,
-    normals: FloatArray,
-    offsets: FloatArray,
-    free: FloatArray,
-    answer: FloatArray,
-    epsilon: float,
-    height: FloatArray,
-    after: FloatArray,
     logs: FloatArray,
+    after: FloatArray,
 ) -> None:
-    """Prediction and exponents in wide numbers: whole levels of the answer go to the levels."""
+    """The prediction in wide numbers, whose levels take over the whole levels of exponents."""
     step(indptr, indices, data, jumps, before, after)
-    exponents(points, normals, offsets, free, answer, epsilon, height, logs)
     for state in range(len(logs)):
         if logs[state] < -LEVEL:
             levels = np.floor(-logs[state] / LEVEL)
@@ -258,20 +245,19 @@ def weigh_wide(
 @kernel(_states)
 def settle_wide(after: FloatArray, factors: FloatArray, probabilities: FloatArray) -> float:
     """`settle` for one belief in wide numbers; gives the least probability written."""
+    scaled, levels = after[0], after[1]
     base = np.inf
     # Nearly always the least level is 0, as it was before the answer; the sum is then taken on
     # the way, where it waits for nobody.
     total = 0.0
     for state in range(len(factors)):
-        if after[1, state] < np.inf:
-            value, level = in_range(after[0, state] * factors[state], after[1, state])
-            after[0, state] = value
-            after[1, state] = level
-            base = min(base, level)
-            if level == 0.0:
-                total += value
-            elif level == 1.0:
-                total += value * DOWN
+        value, level = scaled[state] * factors[state], levels[state]
+        if (value < LOW or value >= HIGH) and level < np.inf:
+            value, level = in_range(value, level)
+            levels[state] = level
+        scaled[state] = value
+        base = min(base, level)
+        total += value * (1.0 if level == 0.0 else DOWN if level == 1.0 else 0.0)
     if base != 0.0:
         total = add_up(after, base)
     _, least = divide(after, base, total, probabilities)

@@ -93,10 +93,9 @@ def _in_wide_numbers(
 ) -> tuple[Belief, FloatArray]:
     logs, height = _scratch(prior.n_states)
     after, probabilities = np.empty((2, prior.n_states)), np.empty(prior.n_states)
-    kernels.release.weigh_wide(
-        *prior.model.arrays, prior.source.widen(), *(mechanism.facets or ()),
-        lattice.astype(np.float64), mechanism.rate, height, after, logs,
-    )  # fmt: skip
+    place = lattice.astype(np.float64)
+    kernels.release.exponents(*(mechanism.facets or ()), place, mechanism.rate, height, logs)
+    kernels.release.weigh_wide(*prior.model.arrays, prior.source.widen(), logs, after)
     np.exp(logs, out=logs)
     least = kernels.release.settle_wide(after, logs, probabilities)
     wide = after if least < SAFE_PROBABILITY else None
