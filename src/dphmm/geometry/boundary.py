@@ -15,7 +15,7 @@ import numpy as np
 from dphmm import kernels
 from dphmm._types import IntArray, ObjectArray
 from dphmm.errors import GeometryError
-from dphmm.geometry.lattice import adjugate, determinant, exact_product, largest, primitive
+from dphmm.geometry.lattice import SAFE, adjugate, determinant, exact_product, largest, primitive
 
 
 @dataclass(frozen=True)
@@ -95,27 +95,38 @@ def _polytope(vectors: ObjectArray) -> Boundary:
         raise GeometryError("the corners of a hull do not reproduce it; nothing was released")
     half = {
         (tuple(plane[:-1]), plane[-1])
-        for plane in again.planes.values()
-        if next(entry for entry in plane if entry) > 0
+        for plane in again.planes
+        if plane and next(entry for entry in plane if entry) > 0
     }
     normals, offsets = zip(*sorted(half), strict=True)
-    return _fitted(again.points, sorted(again.planes), normals, offsets)
+    simplices = sorted(filter(None, again.simplices))
+    return _fitted(again.points, simplices, normals, offsets)
 
 
 class _Incremental:
     """A hull grown point by point, starting from a cross-polytope of independent vectors.
 
-    `planes` maps each boundary simplex, a sorted tuple of point numbers, to the integers
-    (a, b) of its plane a.y = b. A new point replaces the simplices that it sees strictly by
-    cones over their horizon; the cone over a ridge lies in a positive combination of the two
-    planes that meet there, so no determinant is ever computed.
+    A boundary simplex is a sorted tuple of point numbers and has a row: there stand the
+    integers (a, b) of its plane a.y = b, with which `beside` finds what shares a ridge. A new
+    point replaces the simplices that it sees strictly by cones over their horizon; the cone
+    over a ridge lies in a positive combination of the two planes that meet there, so no
+    determinant is ever computed.
     """
 
     def __init__(self, vectors: ObjectArray) -> None:
         candidates = sorted({_upward(tuple(map(int, v))) for v in vectors if any(v)})
+        rank = vectors.shape[1]
         self.points: list[tuple[int, ...]] = []
-        self.planes: dict[tuple[int, ...], list[int]] = {}
-        self.beside: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        # Row 0 stays empty, so that a row is never zero in `beside`.
+        self.simplices: list[tuple[int, ...]] = [()]
+        self.planes: list[list[int]] = [[]]
+        self.beside: dict[tuple[int, ...], int] = {}
+        """For each ridge the exclusive or of its rows: two of them, or one while it is open."""
+        self._free: list[int] = []
+        self._rows: ObjectArray = np.zeros((64, rank + 1), dtype=np.int64)
+        reach = max(abs(entry) for vector in candidates for entry in vector)
+        self._narrow = SAFE // (rank * reach + 1)
+        """Planes with no larger integers have heights that fit 64 bits at every point."""
         start = _independent(candidates)
         self._start([candidates[i] for i in start])
         for i, point in enumerate(candidates):
@@ -125,15 +136,15 @@ class _Incremental:
 
     def extreme_points(self) -> list[tuple[int, ...]]:
         """The points at which the facets' normals have full rank, in lexicographic order."""
-        used = sorted({number for simplex in self.planes for number in simplex})
-        planes = np.array(sorted({tuple(p) for p in self.planes.values()}), dtype=object)
-        normals, offsets = planes[:, :-1], planes[:, -1]
+        used = sorted({number for simplex in self.simplices for number in simplex})
+        planes = np.array(sorted({tuple(p) for p in self.planes if p}), dtype=object)
+        normals, offsets = _compact(planes[:, :-1]), _compact(planes[:, -1])
         rank = normals.shape[1]
         found = []
         for number in used:
-            point = np.array(self.points[number], dtype=object)
+            point = _compact(np.array(self.points[number], dtype=object))
             tight = normals[exact_product(normals, point) == offsets]
-            if len(_independent([tuple(row) for row in tight])) == rank:
+            if len(_independent([tuple(row) for row in tight.tolist()])) == rank:
                 found.append(self.points[number])
         return sorted(found)
 
@@ -148,39 +159,55 @@ class _Incremental:
             self._add(tuple(sorted(corners)), _plane_through(columns * signed[:, None]))
 
     def _insert(self, point: tuple[int, ...]) -> None:
-        above = {}
-        for simplex, plane in self.planes.items():
-            height = sum(a * y for a, y in zip(plane, point, strict=False)) - plane[-1]
-            above[simplex] = height
-        visible = [simplex for simplex, height in above.items() if height > 0]
+        rows = self._rows[: len(self.planes)]
+        # A removed simplex has a plane of zeros, which no point is above.
+        heights = rows[:, :-1] @ np.array(point, dtype=rows.dtype) - rows[:, -1]
+        visible = np.flatnonzero(heights > 0).tolist()
         if not visible:
             return
+        above = heights.tolist()
         number = len(self.points)
         self.points.append(point)
         cones = []
-        for simplex in visible:
-            for ridge in _ridges(simplex):
-                (other,) = self.beside[ridge] - {simplex}
+        for row in visible:
+            for ridge in _ridges(self.simplices[row]):
+                other = self.beside[ridge] ^ row
                 if above[other] <= 0:
-                    near, far = above[simplex], -above[other]
+                    near, far = above[row], -above[other]
                     plane = [
                         near * b + far * a
-                        for a, b in zip(self.planes[simplex], self.planes[other], strict=True)
+                        for a, b in zip(self.planes[row], self.planes[other], strict=True)
                     ]
                     cones.append(((*ridge, number), primitive(plane)))
-        for simplex in visible:
-            del self.planes[simplex]
-            for ridge in _ridges(simplex):
-                self.beside[ridge].discard(simplex)
-                if not self.beside[ridge]:
-                    del self.beside[ridge]
+        for row in visible:
+            self._remove(row)
         for cone, plane in cones:
             self._add(cone, plane)
 
+    def _remove(self, row: int) -> None:
+        for ridge in _ridges(self.simplices[row]):
+            self.beside[ridge] ^= row
+            if not self.beside[ridge]:
+                del self.beside[ridge]
+        self.simplices[row], self.planes[row] = (), []
+        self._rows[row] = 0
+        self._free.append(row)
+
     def _add(self, simplex: tuple[int, ...], plane: list[int]) -> None:
-        self.planes[simplex] = plane
+        if self._free:
+            row = self._free.pop()
+            self.simplices[row], self.planes[row] = simplex, plane
+        else:
+            row = len(self.planes)
+            self.simplices.append(simplex)
+            self.planes.append(plane)
+            if row == len(self._rows):
+                self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        if self._rows.dtype != object and max(map(abs, plane)) > self._narrow:
+            self._rows = self._rows.astype(object)
+        self._rows[row] = plane
         for ridge in _ridges(simplex):
-            self.beside.setdefault(ridge, set()).add(simplex)
+            self.beside[ridge] = self.beside.get(ridge, 0) ^ row
 
 
 def _ridges(simplex: tuple[int, ...]) -> list[tuple[int, ...]]:
