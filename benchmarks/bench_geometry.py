@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
+from time import perf_counter, thread_time
 
 import numpy as np
 from scipy.spatial import ConvexHull
@@ -93,5 +93,15 @@ def grid_degrees() -> list[Figure]:
     ]
 
 
+def hull_in_four_dimensions() -> list[Figure]:
+    points = np.random.default_rng(0).integers(-1000, 1001, (1_000, 4))
+    query, policy = Query(points), PolicyGraph.complete(1_000)
+    start = thread_time()
+    sensitivity_hull(query, policy)
+    took = thread_time() - start
+    name = "hull of the complete graph, 1,000 random points in four dimensions"
+    return [Figure(name, took, "s", target="value < 5")]
+
+
 def run() -> list[Figure]:
-    return complete_hulls() + grid_degrees()
+    return complete_hulls() + grid_degrees() + hull_in_four_dimensions()

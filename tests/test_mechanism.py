@@ -471,3 +471,21 @@ def test_integers_beyond_63_bits_never_become_floats():
         vector = lattice_vector(entries)
         assert vector.tolist() == entries
         assert vector.dtype in (np.int64, object)
+
+
+def test_noise_that_leads_beyond_62_bits_is_added_with_python_integers():
+    """Compiled noise is added to a place in one step; where that leads too far, it may not wrap."""
+    edge = 2**62 - 1
+    query = Query(np.array([[edge, -edge], [edge - 9, 9 - edge]]))
+    body = SensitivityHull.from_vertices([[9, -9], [9, 9]])
+    mechanism, source, far = Mechanism(query, body, 1), KeyedRandomness(KEY), 0
+    for number in range(60):
+        context = (b"%d" % number,)
+        answer = mechanism.sample_lattice(0, source, context)
+        words = source.words((*context, *mechanism.law), 0)
+        x, y = mechanism.sampler.draw_with_integers(Fraction(1), words)
+        assert answer.tolist() == [edge + x, y - edge]
+        beyond = max(map(abs, answer.tolist())) > edge
+        assert (answer.dtype == object) == beyond
+        far += beyond
+    assert 0 < far < 60
