@@ -132,7 +132,8 @@ def reading_study(*, quick: bool = False) -> Study:
         for setting in chosen["settings"]:
             key = _key(setting)
             people = _people([found["geolife", task] for task in parts[key]], len(every))
-            told = dict(_values(people, chosen["goals"].get(setting["epsilon"])))
+            goals = chosen["goals"].get(setting["epsilon"])
+            told = dict(_values(people, goals if setting["mechanism"] == "staircase" else None))
             values |= {f"{key}.{name}": value for name, value in told.items()}
             words = _words(setting)
             rows["utility"].append((words, _promise(setting, steps), *_utility(told)))

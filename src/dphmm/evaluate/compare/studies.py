@@ -91,7 +91,7 @@ def city_comparisons(quick: bool) -> list[Study]:
         quick: Whether to take a few people and one day.
     """
     people: dict[str, Any] = {"people": 6} if quick else {}
-    draws = {"seeds": 1, "ranked": 1}
+    draws: dict[str, Any] = {"seeds": 1, "ranked": 1}
     if not quick:
         draws = {"seeds": CHOSEN["seeds"], "ranked": CHOSEN["places_ranked_seeds"]}
     settings = ("two-hours", "six-hours") if quick else tuple(SETTINGS)
