@@ -28,8 +28,8 @@ PACKAGES = {
 
 BUNDLER = {"esbuild": "0.28.2"}
 NOTE = """\
-`d3.min.js` holds the parts of d3 {version} that the page uses, `LICENSE` their licences (ISC and BSD-3-Clause).
-Both were made by `python scripts/vendor_d3.py` from the packages as their authors published them: {packages}.
+`d3.min.js` holds the parts of d3 {version} that the page uses, `LICENSE` their licences.
+`python scripts/vendor_d3.py` made both, from packages as their authors published them: {packages}.
 SHA-256 of `d3.min.js`: {digest}
 """
 
@@ -48,7 +48,7 @@ def bundle(folder: Path) -> tuple[str, list[str]]:
     (folder / "entry.js").write_text(entry, encoding="utf-8")
     (folder / "package.json").write_text(json.dumps({"dependencies": PACKAGES | BUNDLER}))
     run(folder, "npm", "install", "--silent", "--no-audit", "--no-fund")
-    flags = "--bundle --minify --format=iife --global-name=d3 --legal-comments=none".split()
+    flags = ("--bundle", "--minify", "--format=iife", "--global-name=d3", "--legal-comments=none")
     outs = ("--outfile=d3.min.js", "--metafile=meta.json", "--log-level=warning")
     run(folder, "node_modules/.bin/esbuild", "entry.js", *flags, *outs)
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))

@@ -198,10 +198,13 @@ def test_a_module_holds_one_idea_and_says_which() -> None:
 # The one library
 
 
+@pytest.mark.browser
+@pytest.mark.checkout
 def test_the_page_has_the_parts_of_d3_that_it_uses_and_no_others(studio: Any) -> None:
     assert sorted(studio.page.evaluate("Object.keys(d3)")) == used_names()
 
 
+@pytest.mark.checkout
 def test_the_library_is_what_its_note_says() -> None:
     folder = STATIC / "vendor"
     script = (folder / "d3.min.js").read_bytes()
