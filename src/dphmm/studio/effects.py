@@ -34,11 +34,11 @@ from dphmm.scenario.checking import (
     check_steps,
     doubts,
     guarantee,
-    how_often,
     moments,
     unrepaired,
 )
 from dphmm.scenario.headline import headline, warnings
+from dphmm.scenario.speaking import how_often
 
 __all__ = ["Situation", "binding_window", "bound_edges", "even_price", "exact_number", "timeline"]
 
