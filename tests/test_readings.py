@@ -82,14 +82,10 @@ def test_draws_read_together_are_read_as_streams_read_them(city: Workload) -> No
         for step in range(10):
             stream.repeat([] if step % 2 else said[step // 2, seed])
             here = model.place_belief(stream.posterior).probabilities
-            np.testing.assert_allclose(so_far[step, seed], here, rtol=0, atol=1e-5)
+            np.testing.assert_allclose(so_far[step, seed], here, rtol=0, atol=1e-4)
         late = [belief.probabilities for belief in stream.smooth()]
-        np.testing.assert_allclose(
-            all_told[:, seed] / all_told[:, seed].sum(axis=1, keepdims=True),
-            late,
-            rtol=0,
-            atol=1e-5,
-        )
+        mine = all_told[:, seed] / all_told[:, seed].sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(mine, late, rtol=0, atol=1e-4)
     assert np.abs(so_far[:, 0] - so_far[:, 1]).max() > 0.01
 
 

@@ -293,18 +293,27 @@ def test_a_part_of_two_studies_is_measured_once_and_a_broken_one_stops_nobody(
     monkeypatch.setattr("dphmm.evaluate.parts.code_digest", lambda module: module)
     shared, own = ("city", Small()), ("city", Small(2))
     names = {"one": (shared,), "spoiled": (("city", Broken()), shared), "two": (shared, own)}
+    names["unknown"] = (("nowhere", Small()),)
+
+    def load(name: str) -> Workload:
+        if name == "nowhere":
+            raise DataError("nowhere: file must exist")
+        return city
+
     studies = [
         Study(name, "a", MODULE, parts, lambda workloads, found: ({}, {}))
         for name, parts in names.items()
     ]
     found: list[Done | Result] = []
     with pytest.raises(ValueError, match="spoiled"):
-        found.extend(run_studies(tmp_path, studies, lambda name: city, workers=1))
+        found.extend(run_studies(tmp_path, studies[:3], load, workers=1))
+    with pytest.raises(DataError, match="nowhere"):
+        list(run_studies(tmp_path, studies[2:], load, workers=1))
     done = [item for item in found if isinstance(item, Done)]
     assert {one.part for one in done} == {shared, own}
     assert [item.name for item in found if isinstance(item, Result)] == ["one", "two"]
     # Once more: nothing is measured again, and what it cost is still known.
-    kept_parts = list(run_studies(tmp_path, studies[::2], lambda name: city))
+    kept_parts = list(run_studies(tmp_path, studies[:3:2], load))
     again = [one for one in kept_parts if isinstance(one, Done)]
     assert all(one.was for one in again)
     assert {one.part: one.seconds for one in again} == {one.part: one.seconds for one in done}

@@ -1,8 +1,8 @@
 """Studies and tasks measured by processes that are started once, part by part.
 
 One queue for everything: while a study's last part is measured, the next study's parts are too.
-A part that fails stops nobody else's; the study it belongs to has no result, and its error is
-raised at the end.
+A part that fails, or whose data cannot be loaded, stops nobody else's; the study it belongs to has
+no result, and the first error is raised at the end.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dphmm.errors import DphmmError
 from dphmm.evaluate.parts import Measurable, Part, Study, keep, kept, measured, seconds_of
 from dphmm.evaluate.results import Result, machine
 from dphmm.evaluate.workloads import Workload
@@ -79,7 +80,11 @@ def run_studies(
     with _queue(workers) as queue:
         waiting: dict[Future[None], Part] = {}
         for part in dict.fromkeys(part for study in studies for part in study.parts):
-            workload = load(part[0])
+            try:
+                workload = load(part[0])
+            except DphmmError as fault:  # no such data, or nobody with a run that long
+                faults.append(fault)
+                continue
             if kept(folder, workload, part[1]).exists():
                 yield from finish(Done(part, True, seconds_of(folder, workload, part[1])))
             else:
