@@ -26,14 +26,9 @@ from dphmm.noise.distance import mean_noise
 from dphmm.policy.plan import Plan, Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.hours import DAY
-from dphmm.release.schedule import (
-    LONGEST_WINDOW,
-    Schedule,
-    allowed_at,
-    expected_error,
-    holds,
-)
+from dphmm.release.schedule import LONGEST_WINDOW, Schedule, allowed_at, expected_error, holds
 from dphmm.scenario.building import unit_of
+from dphmm.scenario.plotting import plot_check
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import measure
 
@@ -148,6 +143,8 @@ class Check:
             f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
             f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
         )
+
+    plot = plot_check
 
     def _repr_html_(self) -> str:
         cells = "".join(
