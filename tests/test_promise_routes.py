@@ -516,12 +516,14 @@ def check_worlds(seeds: range, folder: Path) -> Counter[str]:
     return met
 
 
+@pytest.mark.filterwarnings("ignore::dphmm.errors.CollapsedAnswersWarning")
 def test_nothing_printed_on_any_route_is_less_than_what_answers_tell(tmp_path: Path) -> None:
     met = check_worlds(range(SHORT), tmp_path)
     assert {"facts", "learned", "delta", "skips", "memory", "staircase", "illegal"} <= set(met), met
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dphmm.errors.CollapsedAnswersWarning")
 def test_nothing_printed_on_any_route_is_less_than_answers_tell_in_many_worlds(
     tmp_path: Path,
 ) -> None:
