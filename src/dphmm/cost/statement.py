@@ -27,6 +27,7 @@ from dphmm.cost.windows import window_bracket
 from dphmm.cost.words import (
     NEARER,
     OWN_MOVES,
+    SHAPED,
     THESE_ANSWERS,
     conditions,
     describe_bracket,
@@ -171,9 +172,9 @@ class PrivacyStatement:
             lines += self.tells.lines(only)
         if self.adaptive:
             lines.append(
-                "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
-                "these values hold for this history only and were not known beforehand; states "
-                "that delta left out are not covered."
+                f"The noise may have been shaped by earlier answers ({SHAPED}), so these values "
+                f"hold for this history only and were not known beforehand; states that delta "
+                f"left out are not covered."
             )
         return "\n".join(lines)
 
@@ -190,11 +191,13 @@ class PrivacyStatement:
     @property
     def prices(self) -> str:
         """The epsilon at an instant, within any window of the limit, and in all, in words."""
-        whole = f"{show_number(self.spent)} {THESE_ANSWERS if self.is_part else 'in all'}"
+        whole = show_number(self.spent)
         if not self.windows:
-            return whole
+            return f"{whole} {THESE_ANSWERS if self.is_part else 'in all'}"
         within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
-        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+        parts = [f"{show_number(self.linked)} at an instant", *within]
+        rest = [f"{whole} together", THESE_ANSWERS] if self.is_part else [f"{whole} in all"]
+        return ", ".join(parts + rest)
 
     def plain(self) -> dict[str, Any]:
         """The same in fields for programs: exact fractions as texts, `inf` without limit."""
