@@ -12,7 +12,7 @@ __all__ = ["as_arrow", "read_rows", "write_rows"]
 
 
 def as_arrow(table: Any, columns: Sequence[str]) -> Any:
-    """A table of Polars, pandas, GeoPandas or Arrow with some columns, of which the last may be missing."""
+    """A table of any kind as one of Arrow with some columns, of which the last may be missing."""
     pyarrow = require("pyarrow", "arrow")
     try:
         if hasattr(table, "collect_schema") and hasattr(table, "collect"):
