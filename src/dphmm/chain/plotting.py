@@ -22,7 +22,7 @@ MOST_LABELS = 40
 
 
 def plot_belief(
-    belief: Belief,
+    self: Belief,
     values: ArrayLike | Query | None = None,
     *,
     labels: Sequence[str] | None = None,
@@ -39,16 +39,16 @@ def plot_belief(
         axes: Where to draw; a new figure by default.
     """
     if values is None:
-        return _side_by_side(belief, labels, find_axes(axes))
+        return _side_by_side(self, labels, find_axes(axes))
     given = values.values if isinstance(values, Query) else values
-    places = check_values(given, belief.n_states).reshape(belief.n_states, -1)
+    places = check_values(given, self.n_states).reshape(self.n_states, -1)
     drawable(places.shape[1], "values")
-    axes, chances, never = find_axes(axes), belief.probabilities, ~belief.possible
+    axes, chances, never = find_axes(axes), self.probabilities, ~self.possible
     if places.shape[1] == 1:
         line = places[:, 0]
-        axes.vlines(line[belief.possible], 0, chances[belief.possible], color=MAIN, linewidth=3)
+        axes.vlines(line[self.possible], 0, chances[self.possible], color=MAIN, linewidth=3)
         axes.plot(line[never], np.zeros(never.sum()), "x", color=FAINT, markersize=4)
-        axes.axvline(belief.mean(line), color=ACCENT, linestyle="--", label="mean")
+        axes.axvline(self.mean(line), color=ACCENT, linestyle="--", label="mean")
         axes.set_ylim(bottom=0)
         axes.set_ylabel("probability")
     else:
@@ -56,7 +56,7 @@ def plot_belief(
         sizes = 20 + 380 * chances / chances.max()
         shown = axes.scatter(*places.T, s=np.where(never, 0, sizes), c=chances, cmap="Blues")
         shown.set_edgecolor(MAIN)
-        axes.plot(*belief.mean(places), "+", color=ACCENT, markersize=12, label="mean")
+        axes.plot(*self.mean(places), "+", color=ACCENT, markersize=12, label="mean")
         axes.set_aspect("equal", adjustable="datalim")
         axes.figure.colorbar(shown, ax=axes, label="probability")
     axes.legend(frameon=False)

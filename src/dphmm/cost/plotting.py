@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_statement"]
 
 
-def plot_statement(statement: PrivacyStatement, axes: Any = None) -> Any:
+def plot_statement(self: PrivacyStatement, axes: Any = None) -> Any:
     """Draw what the answers cost, as epsilon: a step, a moment, a window, the whole path.
 
     Costs by the model's own moves stand beside, where the statement has them. Without a limit
@@ -27,7 +27,7 @@ def plot_statement(statement: PrivacyStatement, axes: Any = None) -> Any:
         axes: Where to draw; a new figure by default.
     """
     axes = find_axes(axes)
-    rows = _rows(statement)
+    rows = _rows(self)
     known = [cost for _, costs in rows for cost in costs if cost is not None and not isinf(cost)]
     widest = max([cost for cost in known if cost > 0], default=1.0)
     for place, (_, costs) in enumerate(rows):
@@ -44,7 +44,7 @@ def plot_statement(statement: PrivacyStatement, axes: Any = None) -> Any:
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])
     axes.invert_yaxis()
     axes.set_xlim(0, 1.3 * widest)
-    only = statement.condition.lstrip(",; ")
+    only = self.condition.lstrip(",; ")
     if any(own is not None for _, (_, own) in rows):
         only = f"{only + '; ' if only else ''}the second bars: for {OWN_MOVES}"
     axes.set_xlabel("\n".join(["epsilon", *([fill(only, 80)] if only else [])]))

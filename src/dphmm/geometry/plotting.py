@@ -35,16 +35,16 @@ def drawable(dimension: int, argument: str) -> None:
         )
 
 
-def plot_hull(hull: SensitivityHull, axes: Any = None) -> Any:
+def plot_hull(self: SensitivityHull, axes: Any = None) -> Any:
     """Draw the hull, an interval or a polygon around the origin, in the units of the query.
 
     Args:
         axes: Where to draw; a new figure by default.
     """
-    drawable(hull.dimension, "hull")
+    drawable(self.dimension, "hull")
     axes = find_axes(axes)
-    corners = np.asarray(hull.vertices, dtype=np.float64)
-    if hull.dimension == 1:
+    corners = np.asarray(self.vertices, dtype=np.float64)
+    if self.dimension == 1:
         ends = np.abs(corners).max(initial=0.0)
         axes.plot([-ends, ends], [0, 0], color=MAIN, linewidth=4, solid_capstyle="butt")
         axes.set_yticks([])
@@ -53,7 +53,7 @@ def plot_hull(hull: SensitivityHull, axes: Any = None) -> Any:
     else:
         axes.plot(*corners.T, color=MAIN, linewidth=2)
     axes.plot(0, 0, "+", color=ACCENT)
-    if hull.dimension == 2:
+    if self.dimension == 2:
         axes.set_aspect("equal", adjustable="datalim")
     axes.set_title("differences that the noise hides")
     return axes

@@ -21,7 +21,7 @@ __all__ = ["to_opendp"]
 DISTANCE = "dphmm: norm of the difference of two states' answers, 1 or less for linked states"
 
 
-def to_opendp(plan: Plan, epsilon: Exact, *, possible: ArrayLike | None = None) -> Any:
+def to_opendp(self: Plan, epsilon: Exact, *, possible: ArrayLike | None = None) -> Any:
     """The plan at one step as an OpenDP measurement: a state in, a noisy answer out.
 
     Two states are as far apart as the norm of the difference of their answers in the body of
@@ -36,11 +36,11 @@ def to_opendp(plan: Plan, epsilon: Exact, *, possible: ArrayLike | None = None) 
         possible: A mask over the states, or the numbers of the possible ones; all by default.
     """
     dp = require("opendp.prelude", "opendp")
-    if plan.delta:
-        raise ArgumentError(f"plan must have delta 0 for a measurement, got {plan.delta}")
-    price, query = as_epsilon(epsilon), plan.query
-    step = plan.at(np.ones(query.n_states, dtype=bool) if possible is None else possible)
-    mechanism, staircase = step.mechanism(price), plan.mechanism == "staircase"
+    if self.delta:
+        raise ArgumentError(f"plan must have delta 0 for a measurement, got {self.delta}")
+    price, query = as_epsilon(epsilon), self.query
+    step = self.at(np.ones(query.n_states, dtype=bool) if possible is None else possible)
+    mechanism, staircase = step.mechanism(price), self.mechanism == "staircase"
 
     def answer(state: int) -> list[float]:
         lattice = mechanism.sample_lattice(state, possible=step.possible)
