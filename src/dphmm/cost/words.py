@@ -32,6 +32,7 @@ __all__ = [
     "show_number",
     "show_odds",
     "show_share",
+    "to_protect",
 ]
 
 CONDITION = "for people who move as the model says is possible from its start"
@@ -111,8 +112,17 @@ def describe_lone(what: str, *, stated_zeros: bool, delta: Exact) -> str:
         stated_zeros: Whether others are impossible because somebody said so.
         delta: That of the plan.
     """
-    one = f"possible {CONDITION}" if stated_zeros else "possible"
-    return f"Only one {what} is {f'in {_location_set(delta)}' if delta else one}"
+    rests = f" {CONDITION}" if stated_zeros and not delta else ""
+    return f"Only one {what} is {to_protect(delta)}{rests}"
+
+
+def to_protect(delta: Exact) -> str:
+    """What states are that noise is made for: possible, or in a location set.
+
+    Args:
+        delta: That of the plan.
+    """
+    return f"in {_location_set(delta)}" if delta else "possible"
 
 
 def conditions(*, stated_zeros: bool, delta: Exact, alone: bool = False) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dphmm._types import IntArray, Mask
 from dphmm.cost.limit import Window
+from dphmm.cost.words import to_protect
 from dphmm.geometry.exact import as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.noise.distance import mean_noise
@@ -118,6 +119,7 @@ class Situation:
             "lasts": self.moment.lasts,
             "possible": None if self.possible.all() else np.flatnonzero(self.possible).tolist(),
             "n_possible": int(self.possible.sum()),
+            "called": to_protect(self.scenario.settings.delta),
             # Five digits are what a colour can show.
             "prior": [float(f"{p:.5g}") for p in prior.tolist()],
             "edges": _edges(self.scenario.policy.restricted_to(self.possible)),
