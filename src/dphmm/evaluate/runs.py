@@ -82,8 +82,8 @@ def run_studies(
         for part in dict.fromkeys(part for study in studies for part in study.parts):
             try:
                 workload = load(part[0])
-            except DphmmError as fault:  # no such data, or nobody with a run that long
-                faults.append(fault)
+            except DphmmError as missing:  # no such data, or nobody with a run that long
+                faults.append(missing)
                 continue
             if kept(folder, workload, part[1]).exists():
                 yield from finish(Done(part, True, seconds_of(folder, workload, part[1])))
