@@ -15,6 +15,7 @@ from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
 from dphmm.cost.limit import Limit
 from dphmm.cost.pair_tables import PairTables
+from dphmm.cost.plotting import plot_statement
 from dphmm.cost.realised import Beliefs, realised_factor
 from dphmm.cost.sequences import (
     is_within_reach,
@@ -218,6 +219,8 @@ class PrivacyStatement:
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
             "tells": None if self.tells is None else self.tells.plain(),
         }
+
+    plot = plot_statement
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())

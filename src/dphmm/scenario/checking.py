@@ -28,6 +28,7 @@ from dphmm.policy.plan import Plan, Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.schedule import LONGEST_WINDOW, expected_error
 from dphmm.scenario.building import unit_of
+from dphmm.scenario.plotting import plot_check
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.speaking import how_often, spoken_steps
 from dphmm.tables.units import measure
@@ -137,6 +138,8 @@ class Check:
             f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
             f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
         )
+
+    plot = plot_check
 
     def _repr_html_(self) -> str:
         cells = "".join(
