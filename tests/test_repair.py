@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from dphmm.errors import ArgumentError, ExposureError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
+from dphmm.policy.extending import best_extension
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
-from dphmm.policy.repair import _best_in_plane, _best_of_all, _Repair, added_edges, protect
+from dphmm.policy.repair import BY_VOLUME, _best_of_all, _Repair, added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
 from tests import geometry, paper
 
@@ -349,7 +350,7 @@ def assert_fast_choice_is_the_plain_one(rng, reach):
     repair = _Repair(Query(vectors), np.ones(len(vectors), bool), hull, None)
     for method in ("min_area", "min_error"):
         expected = _best_of_all(repair, candidates, method)
-        assert _best_in_plane(hull, candidates, method) == expected
+        assert best_extension(hull, candidates, by_volume=method in BY_VOLUME) == expected
 
 
 @pytest.mark.parametrize("reach", [1, 3, 30, 10**6, 2**31, 2**45, 2**60])
@@ -376,7 +377,7 @@ def test_thin_hulls_with_long_corners_are_compared_exactly():
     repair = _Repair(query, np.ones(1, bool), hull, None)
     for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
         for method in ("min_area", "min_error"):
-            found = _best_in_plane(hull, candidates[order], method)
+            found = best_extension(hull, candidates[order], by_volume=method in BY_VOLUME)
             assert found == _best_of_all(repair, candidates[order], method)
 
 
@@ -468,3 +469,28 @@ def test_a_grid_on_which_all_are_exposed_is_repaired_as_one_by_one() -> None:
             edges.append((state, partner))
         found = added_edges(query, nobody, method=method, full_rank=False)
         assert found.tolist() == [list(edge) for edge in edges]
+
+
+@pytest.mark.parametrize("by_volume", [False, True])
+@pytest.mark.parametrize("rank", [3, 4])
+def test_the_best_extension_is_that_of_hulls_built_with_every_difference(rank, by_volume):
+    """Pyramids over what a difference sees, beside the hull itself; cubes bring ties."""
+    rng, compared = np.random.default_rng(rank), 0
+    for trial in range(8):
+        size = (3, 40)[trial % 2]
+        corners = rng.integers(-size, size + 1, (rank + 3, rank))
+        hull = SensitivityHull.from_lattice(
+            size * np.eye(rank, dtype=int) if trial < 2 else corners
+        )
+        if hull.rank < rank:
+            continue
+        vectors = rng.integers(-3 * size, 3 * size + 1, (15, rank))
+        grown = [
+            SensitivityHull.from_lattice(np.concatenate([hull.lattice_vertices, vector[None]]))
+            for vector in vectors
+        ]
+        scores = [body.volume if by_volume else body.mean_squared_error(1) for body in grown]
+        expected = min(range(len(vectors)), key=lambda i: (scores[i], i))
+        assert best_extension(hull, vectors, by_volume=by_volume) == expected
+        compared += 1
+    assert compared > 4

@@ -29,6 +29,7 @@ from dphmm.chain.anywhere import (
 )
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chain import Chain
+from dphmm.chain.friends import Exchanged
 from dphmm.chain.inference import Observations
 from dphmm.chain.moves import Moves
 from dphmm.chain.stochastic import (
@@ -57,7 +58,7 @@ class Learned(NamedTuple):
     """What is maximised, for every model on the way."""
 
 
-class MarkovModel(Moves):
+class MarkovModel(Exchanged, Moves):
     """A first-order chain: `transition[i, j]` is the probability of moving from i to j.
 
     The matrix is kept sparse, so 100,000 states cost what their moves cost. The stored

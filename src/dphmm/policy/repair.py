@@ -33,6 +33,7 @@ from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product, largest, row_labels, span_transform
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
+from dphmm.policy.extending import best_extension
 from dphmm.policy.graph import PolicyGraph, check_policy
 from dphmm.policy.protection import count_hidden
 from dphmm.policy.sensitivity import sensitivity_hull
@@ -295,8 +296,10 @@ def _best(repair: _Repair, vectors: IntArray, method: RepairMethod) -> int:
     if method == "nearest":
         wide = vectors if largest(vectors) < 2**29 else vectors.astype(object)
         return int(np.argmin((wide**2).sum(axis=1)))
-    if repair.body_of is None and repair.hull.rank == repair.hull.dimension == 2:
-        return _best_in_plane(repair.hull, vectors, method)
+    if repair.body_of is None:
+        found = best_extension(repair.hull, vectors, by_volume=method in BY_VOLUME)
+        if found is not None:
+            return found
     return _best_of_all(repair, vectors, method)
 
 
@@ -320,26 +323,6 @@ def _best_of_all(repair: _Repair, vectors: ObjectArray, method: RepairMethod) ->
         if record is None or (score, number) < (record, best):
             best, record = number, score
     return best
-
-
-def _best_in_plane(hull: SensitivityHull, vectors: IntArray, method: RepairMethod) -> int:
-    """Tangents instead of hulls: floats propose, and near ties are settled in integers."""
-    ring = hull.body.corners
-    close = np.arange(len(vectors))
-    # Below 2**25 every cross product is a whole float, so only the sums, all positive, round.
-    if max(largest(ring), largest(vectors)) < 2**25:
-        moments = kernels.planar.extended_moments(
-            ring.astype(np.float64), vectors.astype(np.float64)
-        )
-        scores = moments[:, 0] if method in BY_VOLUME else moments[:, 1] / moments[:, 0]
-        close = np.flatnonzero(scores <= scores.min() * (1 + 1e-9))
-    if len(close) == 1:
-        return int(close[0])
-    settle = kernels.planar.extended_moments.py_func
-    whole = settle(ring.astype(object), vectors[close].astype(object))
-    by_volume = method in BY_VOLUME
-    exact_scores = [area if by_volume else Fraction(moment, area) for area, moment in whole]
-    return int(close[min(range(len(close)), key=lambda i: (exact_scores[i], close[i]))])
 
 
 def _link_optimally(repair: _Repair, method: RepairMethod, partners: Mapping[int, int]) -> None:

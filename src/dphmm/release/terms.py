@@ -103,7 +103,7 @@ class Terms:
         self, kind: type[Resumed], standing: Standing, randomness: Randomness | None
     ) -> Resumed:
         """The same as a kind of stream."""
-        return kind.resume(
+        stream = kind.resume(
             standing,
             self.model,
             self.plan,
@@ -113,6 +113,8 @@ class Terms:
             law=self.law,
             estimate=self.estimate,
         )
+        stream._rule = self.schedule
+        return stream
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the pattern, which has a lock."""
