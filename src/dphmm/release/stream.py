@@ -124,8 +124,8 @@ class Stream(Single):
         self._share("stream")
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
-        self._is_fixed = schedule is None or schedule.error is None
-        """Whether no earlier answer decides when something is said."""
+        self._rule = schedule
+        """When something is said about the person, also where a book decides that."""
         self._around = Surroundings(None)
         """Where states are, and the hours of slots; a scenario's."""
 

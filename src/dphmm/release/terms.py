@@ -106,7 +106,7 @@ class Terms:
         self, kind: type[Resumed], standing: Standing, randomness: Randomness | None
     ) -> Resumed:
         """The same as a kind of stream."""
-        return kind.resume(
+        stream = kind.resume(
             standing,
             self.model,
             self.plan,
@@ -116,6 +116,8 @@ class Terms:
             law=self.law,
             estimate=self.estimate,
         )
+        stream._rule = self.schedule
+        return stream
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the pattern, which has a lock."""
