@@ -180,7 +180,7 @@ def test_a_table_says_where_a_peer_is_closer() -> None:
     found = {name: figures(1.0) for name in CONTENDERS}
     found["predictive"], found["planar"] = figures(0.5), figures(2.0)
     found["knorm"]["filtered"] = found[OURS]["filtered"][::-1]
-    values, table = contender_rows(found, Budget(100, 100), 2)
+    values, table = contender_rows(found, Budget(100, 100), dict.fromkeys(found, 2))
     verdicts = {row[0]: row[-1] for row in table.rows}
     assert verdicts[TITLES["predictive"]] == "did not hold"
     assert verdicts[TITLES["planar"]] == "held"
