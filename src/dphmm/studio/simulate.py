@@ -38,16 +38,46 @@ PEOPLE, STEPS = 6, 96
 
 
 def walk(opened: Opened, request: Walk) -> dict[str, Any]:
-    """A simulated person's walk, released in each of the ways asked for."""
+    """Simulated people's walks, released in each of the ways asked for; one of them whole."""
     runs = [opened.scenario_of(draft) for draft in request.runs]
-    path = _path(runs[0], request.seed, request.length)
+    person = min(request.person, request.people - 1)
+    films = [
+        _film(runs, opened.drawing, request, number, brief=number != person)
+        for number in range(request.people)
+    ]
     return {
         "simulated": True,
-        "path": path.tolist(),
-        "places": opened.scenario.query.values[path].tolist(),
-        "times": [_time(runs[0], step) for step in range(1, len(path) + 1)],
-        "runs": [_release(run, opened.drawing, path, request.seed) for run in runs],
+        "person": person,
+        "times": [_time(runs[0], step) for step in range(1, request.length + 1)],
+        **films[person],
+        "others": [film for film in films if film is not films[person]],
+        "mean_error": [_pool([film["runs"][i] for film in films]) for i in range(len(runs))],
     }
+
+
+def _film(
+    runs: list[Scenario], drawing: Drawing, request: Walk, number: int, brief: bool
+) -> dict[str, Any]:
+    """One person's walk, and what is said of it in each of the ways."""
+    seed = (request.seed + number) % 2**32
+    path = _path(runs[0], seed, request.length)
+    return {
+        "number": number,
+        "path": path.tolist(),
+        "places": runs[0].query.values[path].tolist(),
+        "runs": [_release(run, drawing, path, seed, brief) for run in runs],
+    }
+
+
+def _pool(found: list[dict[str, Any]]) -> dict[str, float | None]:
+    """The mean distances over several people: of all answers, and of all steps."""
+    pooled: dict[str, float | None] = {}
+    for kind in found[0]["mean_error"]:
+        known = [one for one in found if one["mean_error"][kind] is not None]
+        weights = [one["answers"] if kind == "answer" else len(one["steps"]) for one in known]
+        errors = [one["mean_error"][kind] for one in known]
+        pooled[kind] = float(np.average(errors, weights=weights)) if known else None
+    return pooled
 
 
 def expect_errors(opened: Opened, draft: Draft) -> dict[str, Any]:

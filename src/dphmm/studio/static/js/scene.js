@@ -62,7 +62,9 @@ export function showLegend(holder, scene, { view, world, labels, answer, walk, l
     scene.added.length ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
     !walking && edges.n_drawn < edges.count ? key("key-edge", `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)} links drawn`) : null,
     ...(watching ? [key("key-answer", "answer, as it left")] : []),
+    ...(walking && world.answers_are_places ? [key("key-away", "answer off the map")] : []),
     ...(walking && !watching ? [key("key-truth", "true walk (simulated)")] : []),
+    ...(walking && !watching && walk.walked.others.length ? [key("key-other", "other people, and their answers")] : []),
     ...(walking && !watching && world.answers_are_places ? [key("key-answer", "answer"), key("key-estimate", "estimate"), key("key-lagged", "six steps later"), key("key-smoothed", "in hindsight")] : []),
   ];
   const { legend } = scene;
