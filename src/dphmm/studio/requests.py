@@ -93,6 +93,18 @@ class Dropped(Fields):
     text: Annotated[str, Field(max_length=2**20)]
 
 
+class Job(Fields):
+    """The name that the page gave to a request, to ask how far it is."""
+
+    job: Text
+
+
+class Named(Fields):
+    """What any request may have: a name."""
+
+    job: Text | None = None
+
+
 class World(Fields):
     """What every other request has: the name under which a scenario was opened."""
 

@@ -23,6 +23,7 @@ from dphmm.scenario import Scenario
 from dphmm.studio.drawing import Drawing
 from dphmm.studio.effects import exact_number
 from dphmm.studio.opened import Opened
+from dphmm.studio.progress import begin, step
 from dphmm.studio.requests import Draft, Walk
 
 __all__ = ["expect_errors", "walk"]
@@ -41,6 +42,7 @@ def walk(opened: Opened, request: Walk) -> dict[str, Any]:
     """Simulated people's walks, released in each of the ways asked for; one of them whole."""
     runs = [opened.scenario_of(draft) for draft in request.runs]
     person = min(request.person, request.people - 1)
+    begin(request.people * len(runs) * request.length)
     films = [
         _film(runs, opened.drawing, request, number, brief=number != person)
         for number in range(request.people)
@@ -48,7 +50,7 @@ def walk(opened: Opened, request: Walk) -> dict[str, Any]:
     return {
         "simulated": True,
         "person": person,
-        "times": [_time(runs[0], step) for step in range(1, request.length + 1)],
+        "times": [_time(runs[0], time) for time in range(1, request.length + 1)],
         **films[person],
         "others": [film for film in films if film is not films[person]],
         "mean_error": [_pool([film["runs"][i] for film in films]) for i in range(len(runs))],
@@ -83,6 +85,7 @@ def _pool(found: list[dict[str, Any]]) -> dict[str, float | None]:
 def expect_errors(opened: Opened, draft: Draft) -> dict[str, Any]:
     """The mean distances of answers and estimates, over a few simulated people."""
     scenario = opened.scenario_of(draft)
+    begin(PEOPLE * STEPS)
     found = []
     for seed in range(PEOPLE):
         path = _path(scenario, seed, STEPS)
@@ -101,10 +104,10 @@ def _path(scenario: Scenario, seed: int, length: int) -> IntArray:
     return path
 
 
-def _time(scenario: Scenario, step: int) -> str | int | None:
-    """When a step is, if the clock says so."""
+def _time(scenario: Scenario, steps: int) -> str | int | None:
+    """When it is after some steps, if the clock says so."""
     clock = scenario.settings.clock
-    return None if clock.first_slot is None else clock.time_of(clock.first_slot + step)
+    return None if clock.first_slot is None else clock.time_of(clock.first_slot + steps)
 
 
 def _release(
@@ -118,9 +121,9 @@ def _release(
     query, limit = scenario.query, scenario.settings.limit
     smoothed, truth = stream.smoothed(), query.values[path]
     lagged = _lagged(stream)
-    answered = [i for i, step in enumerate(steps) if step["answer"] is not None]
+    answered = [i for i, one in enumerate(steps) if one["answer"] is not None]
     answers = np.array([steps[i]["answer"] for i in answered]).reshape(-1, query.dimension)
-    estimates = np.array([step["estimate"] for step in steps])
+    estimates = np.array([one["estimate"] for one in steps])
     return {
         "epsilon": as_text(scenario.settings.epsilon),
         "limit": None
@@ -128,7 +131,7 @@ def _release(
         else {"words": limit.words, "total": limit.total and exact_number(limit.total)},
         "spent": exact_number(stream.ledger.spent),
         "answers": len(answered),
-        "refused": sum(step["refused"] for step in steps),
+        "refused": sum(one["refused"] for one in steps),
         "steps": steps,
         "lagged": lagged.round(6).tolist(),
         "smoothed": smoothed.round(6).tolist(),
@@ -144,6 +147,7 @@ def _release(
 
 def _step(stream: Stream, state: int, brief: bool) -> dict[str, Any]:
     """One step of a stream: an answer, a silence of the schedule, or a refusal of the ledger."""
+    step()
     answer, refused, private = None, False, False
     try:
         release = stream.release(state)
