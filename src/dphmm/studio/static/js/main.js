@@ -339,6 +339,7 @@ store.listen((view, before) => {
   }
   if (view.tab !== before.tab) {
     showTab(view.tab);
+    if (before.tab === "walk" || before.tab === "live") say(TOOLS.find(([name]) => name === view.tool)[2]);
     if (answers.now) answers.askTimeline(answers.now.of);
   }
   if (view.theme !== before.theme) header.showTheme(view);

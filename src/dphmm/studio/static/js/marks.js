@@ -1,5 +1,7 @@
 // The marks above the map: names, chosen states, the hull where the pointer is, tracks of a walk. They are SVG elements, so that few of them look sharp and can be exported.
 
+import { length as lengthOf } from "./elements.js";
+
 const d3 = globalThis.d3;
 const MOST_LABELS = 120;
 
@@ -11,6 +13,7 @@ export function drawMarks(map) {
   drawAdded(map, scene.added ?? []);
   drawSelected(map, scene);
   drawTracks(map, scene.tracks ?? []);
+  drawScale(map);
 }
 
 const visible = (map) => (state) => {
@@ -171,4 +174,28 @@ export function arrowTo({ size: [width, height] }, [x, y]) {
   const part = Math.min((cx - room) / Math.abs(x - cx || 1e-9), (cy - room) / Math.abs(y - cy || 1e-9));
   const angle = (180 / Math.PI) * Math.atan2(y - cy, x - cx);
   return `translate(${cx + part * (x - cx)},${cy + part * (y - cy)}) rotate(${angle})`;
+}
+
+// How long a round length is on the map.
+function drawScale(map) {
+  const layer = map.layers.scale;
+  layer.selectAll("*").remove();
+  if (!map.world.places || map.scene.plain) return;
+  const wanted = 110 / map.scale;
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  const long = [5, 2, 1].map((n) => n * power).find((n) => n <= wanted) ?? power;
+  const pixels = long * map.scale;
+  const text = lengthOf(long, map.world.unit || "");
+  const [x, y] = [map.size[0] - 16 - pixels, map.size[1] - 16];
+  layer
+    .append("path")
+    .attr("d", `M${x},${y - 5}v5h${pixels}v-5`)
+    .attr("class", "scale-line");
+  layer
+    .append("text")
+    .attr("x", x + pixels / 2)
+    .attr("y", y - 8)
+    .attr("text-anchor", "middle")
+    .attr("class", "scale-text")
+    .text(text);
 }

@@ -4,6 +4,9 @@ import { h, fill } from "./elements.js";
 
 const PATIENCE = 900;
 const OFTEN = 500;
+// What goes on by itself while people do something else is not worth a word before this.
+const BEHIND = 3000;
+const QUIET = new Set(["/api/expected", "/api/tradeoff"]);
 const NAMES = {
   "/api/open": "Opening the scenario",
   "/api/effects": "Working out who is exposed",
@@ -16,6 +19,7 @@ const NAMES = {
   "/api/between": "Comparing two versions",
 };
 
+const isLong = ({ path, began }, now) => now - began >= (QUIET.has(path) ? BEHIND : PATIENCE) - 50;
 const running = new Map();
 let timer = 0;
 
@@ -44,7 +48,7 @@ async function look() {
   timer = 0;
   if (!running.size) return;
   const now = performance.now();
-  const long = [...running].filter(([, entry]) => now - entry.began >= PATIENCE - 50);
+  const long = [...running].filter(([, entry]) => isLong(entry, now));
   await Promise.all(
     long.map(async ([job, entry]) => {
       entry.far = await entry.how(job).catch(() => null);
@@ -59,7 +63,7 @@ async function look() {
 function show() {
   const box = document.getElementById("work");
   const now = performance.now();
-  const long = [...running].filter(([, { began }]) => now - began >= PATIENCE - 50);
+  const long = [...running].filter(([, entry]) => isLong(entry, now));
   box.hidden = !long.length;
   for (const line of box.querySelectorAll(".work-line")) if (!long.some(([job]) => job === line.dataset.job)) line.remove();
   for (const [job, { path, far, began, control }] of long) {
