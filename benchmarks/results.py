@@ -1,4 +1,4 @@
-"""Figures as a file of results, so that a page takes its numbers from the run that measured them."""
+"""Figures as a file of results, from which pages take the numbers of the run that measured them."""
 
 from __future__ import annotations
 
