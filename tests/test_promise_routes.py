@@ -30,6 +30,7 @@ from dphmm import (
     PolicyGraph,
     Query,
     Scenario,
+    Schedule,
     SeededRandomness,
     States,
     Stream,
@@ -39,7 +40,7 @@ from dphmm import (
     sensitivity_hull,
 )
 from dphmm.books import Store
-from dphmm.cost.words import describe_people
+from dphmm.cost.words import FILLED, describe_people
 from dphmm.release.moment import Line
 from dphmm.report import TrackFacts, scenario_page
 from dphmm.scenario.headline import headline
@@ -528,3 +529,47 @@ def test_nothing_printed_on_any_route_is_less_than_answers_tell_in_many_worlds(
     tmp_path: Path,
 ) -> None:
     check_worlds(range(SHORT, FULL), tmp_path)
+
+
+# Steps that are answered from another row
+
+
+def test_a_row_that_stands_for_several_steps_is_not_told_that_it_loses_one(tmp_path: Path) -> None:
+    """Two people who differ at one row lose what every step tells that was filled from it."""
+    model, policy = MarkovModel(np.full((3, 3), 1 / 3)), PolicyGraph(3, [(0, 1), (1, 2)])
+    when = Schedule(gaps="answer")
+    scenario = Scenario(Query([0, 1, 2]), model, policy, epsilon=1, when=when)
+    scenario.save(tmp_path / "town.toml")
+    (tmp_path / "trips.csv").write_text("person,time,state\nann,1,0\nann,6,2\n")
+    names = [tmp_path / name for name in ("town.toml", "trips.csv", "out.csv", "town.db")]
+    toml, trips, out, store = names
+    assert run("release", toml, trips, "-o", out, "--store", store).exit_code == 0
+    with closing(Store.open(str(store))) as book:
+        stream = scenario.stream("ann", book=book)
+        statement = stream.statement()
+    step = stream.said[0].step
+    one = step.body.lattice_norms(np.array([[2]]))[0]
+    # The row of time 1 was answered five times.
+    assert 5 * one == 10 > statement.event
+    page = tmp_path / "report.html"
+    for ledger in ([], ["--ledger", store]):
+        assert run("report", toml, out, *ledger, "-o", page).exit_code == 0
+        lines = unescape(page.read_text()).splitlines()
+        for start in ("Where you were at one moment", "Two paths that are", "Of one moment from"):
+            (line,) = (line for line in lines if line.startswith(f"<li>{start}"))
+            assert FILLED in line
+    assert FILLED in run("check", toml, "--steps", "3").stdout
+    assert not any(FILLED in line for line in replace(statement, filled=False).text().splitlines())
+    assert "These hold whatever you did" not in statement.text()
+
+
+def test_times_that_follow_the_belief_leave_the_sum_alone_in_a_report_too() -> None:
+    """A book's answers do not say when they were chosen; the scenario does."""
+    policy, when = PolicyGraph.complete(2), Schedule(error="0.01")
+    scenario = Scenario(
+        Query([0, 1]), MarkovModel(np.full((2, 2), 0.5)), policy, epsilon="0.1", when=when
+    )
+    stream = scenario.terms.stream(scenario.terms.begin("", "ann", 1))
+    for _ in range(20):
+        stream.release(0)
+    assert stream.statement().tells.linked_delta is None  # type: ignore[union-attr]

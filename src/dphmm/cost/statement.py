@@ -133,6 +133,8 @@ class PrivacyStatement:
     """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
     """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
+    filled: bool = False
+    """Whether steps without a row may have been answered, from the state of another one."""
     tells: Tells | None = None
     """What they tell together of linked paths, of moments and of places, if that was asked."""
 
@@ -181,7 +183,7 @@ class PrivacyStatement:
     @property
     def condition(self) -> str:
         """For whom all of it holds, to end a sentence with; nothing for everybody."""
-        return conditions(stated_zeros=self.stated_zeros, delta=self.delta, alone=self.is_part)
+        return self._conditions(self.stated_zeros)
 
     @property
     def is_part(self) -> bool:
@@ -217,6 +219,9 @@ class PrivacyStatement:
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
             "tells": None if self.tells is None else self.tells.plain(),
         }
+
+    def __str__(self) -> str:
+        return self.text()
 
     plot = plot_statement
 
@@ -255,10 +260,14 @@ class PrivacyStatement:
                 f"{_count(self.width, 'step')} {_within(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
-        limited = self.stated_zeros or self.delta
+        limited = self.stated_zeros or self.delta or self.filled
         whoever = "For" if limited else "These hold whatever you did; for"
-        only = conditions(stated_zeros=False, delta=self.delta, alone=self.is_part)
-        return f"{whoever} {OWN_MOVES}: {', '.join(values)}{only}."
+        return f"{whoever} {OWN_MOVES}: {', '.join(values)}{self._conditions(False)}."
+
+    def _conditions(self, stated_zeros: bool) -> str:
+        return conditions(
+            stated_zeros=stated_zeros, delta=self.delta, alone=self.is_part, filled=self.filled
+        )
 
 
 def privacy_statement(

@@ -13,6 +13,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "FILLED",
     "NEARER",
     "OWN_MOVES",
     "SHAPED",
@@ -37,6 +38,9 @@ __all__ = [
 
 CONDITION = "for people who move as the model says is possible from its start"
 """What every sentence says that rests on a zero which somebody stated."""
+
+FILLED = "for people who were where they were answered, also at steps without a row"
+"""What every sentence about paths says where gaps are answered: a row may stand for many steps."""
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
@@ -81,7 +85,7 @@ def release_statement(
         stated_zeros: Whether some states are impossible because somebody said so, so that the
             sentence has a condition.
     """
-    about = (epsilon.as_integer_ratio(), delta, stated_zeros)
+    about = (epsilon.as_integer_ratio(), delta or 0, stated_zeros)
     text = step.sentences.get(about)
     if text is None:
         text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
@@ -125,15 +129,19 @@ def to_protect(delta: Exact) -> str:
     return f"in {_location_set(delta)}" if delta else "possible"
 
 
-def conditions(*, stated_zeros: bool, delta: Exact, alone: bool = False) -> str:
+def conditions(
+    *, stated_zeros: bool, delta: Exact, alone: bool = False, filled: bool = False
+) -> str:
     """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
 
     Args:
         stated_zeros: Whether it rests on a zero that somebody stated.
         delta: That of the plan.
         alone: Whether it counts some of the answers about a person alone.
+        filled: Whether steps without a row may have been answered.
     """
     only = f", {CONDITION}" if stated_zeros else ""
+    only = f", {FILLED}{only}" if filled else only
     only = f", {THESE_ANSWERS}{only}" if alone else only
     return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
 

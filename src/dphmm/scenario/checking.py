@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
 from math import inf, isinf, sqrt
@@ -182,7 +182,8 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
     # What tells rows apart for certain changes what is possible later, and so bodies and prices.
     if scenario.model.has_stated_zeros and inf in worst_losses(history)[:-1]:
         return None
-    return privacy_statement(history, width=max(1, steps // 2), adaptive=False)
+    costs = privacy_statement(history, width=max(1, steps // 2), adaptive=False)
+    return replace(costs, filled=scenario.terms.fills_gaps)
 
 
 def possible_steps(
@@ -298,6 +299,11 @@ def doubts(scenario: Scenario) -> tuple[str, ...]:
         found.append(
             f"By the model hardly anybody ever moves ({stays:.2%} of steps are stays): was it "
             f"learned in steps of {scenario.settings.clock.step!r}?"
+        )
+    if scenario.terms.fills_gaps and model.has_stated_zeros:
+        found.append(
+            "Steps without a row are answered as stays. Where the model says that nobody stays, "
+            "its promises do not hold for whoever is answered so."
         )
     return tuple(found)
 
