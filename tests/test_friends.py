@@ -211,6 +211,17 @@ def test_an_impossible_state_is_answered_as_the_nearest_possible_one(dp: Any) ->
     assert measurement(3) == QUERY.values[2].tolist()
 
 
+def test_the_distance_is_that_of_what_is_answered(dp: Any) -> None:
+    """2 lies between 0 and 1 but is answered as 1, so it is as far from 0 as that one."""
+    plan = Plan(PolicyGraph(3, [(0, 1)]), Query([0, 10, 6]))
+    measurement = plan.to_opendp(1, possible=[0, 1])
+    step = plan.at([True, True, False])
+    assert step.query.nearest_states(np.array([2]), step.possible).tolist() == [1]
+    logs = step.mechanism(Fraction(1)).lattice_log_probability([0])
+    assert measurement.map(0.6) < logs[0] - logs[1] <= measurement.map(1)
+    assert "of what two states are answered around" in str(measurement.input_metric)
+
+
 def test_openDP_is_told_nothing_of_a_wrong_state(dp: Any) -> None:  # noqa: N802
     measurement = Plan(POLICY, QUERY).to_opendp(1)
     with pytest.raises(Exception, match="state") as caught:

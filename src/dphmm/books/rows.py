@@ -128,7 +128,7 @@ def person_of(client: str, name: str, row: Row) -> Person:
 
 def find_facts(transaction: Transaction) -> dict[str, str]:
     """What is written of the store as a whole: its version, epoch, key and the like."""
-    return dict(map(tuple, transaction.rows("SELECT name, value FROM facts")))
+    return dict(transaction.rows("SELECT name, value FROM facts"))  # type: ignore[arg-type]
 
 
 def set_fact(transaction: Transaction, name: str, value: str | None) -> None:

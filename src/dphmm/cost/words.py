@@ -85,7 +85,7 @@ def release_statement(
         stated_zeros: Whether some states are impossible because somebody said so, so that the
             sentence has a condition.
     """
-    about = (epsilon.as_integer_ratio(), delta, stated_zeros)
+    about = (epsilon.as_integer_ratio(), delta or 0, stated_zeros)
     text = step.sentences.get(about)
     if text is None:
         text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)

@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 
 __all__ = ["to_opendp"]
 
-DISTANCE = "dphmm: norm of the difference of two states' answers, 1 or less for linked states"
+DISTANCE = (
+    "dphmm: norm of the difference of what two states are answered around, 1 or less for possible "
+    "states that are linked"
+)
 
 
 def to_opendp(self: Plan, epsilon: Exact, *, possible: ArrayLike | None = None) -> Any:
     """The plan at one step as an OpenDP measurement: a state in, a noisy answer out.
 
-    Two states are as far apart as the norm of the difference of their answers in the body of
-    the noise: at most 1 if the (repaired) policy links them, at most k over k links. The
+    Two possible states are as far apart as the norm of the difference of their answers in the
+    body of the noise: at most 1 if the (repaired) policy links them, at most k over k links. The
     privacy map gives the loss in epsilon, rounded up. A state that is not possible is answered
-    as the nearest possible one, as in a stream. Turn on OpenDP's features "contrib" and
-    "honest-but-curious" first: it cannot prove what code outside it does. Nothing is written
-    into a ledger or book of dphmm, and asking twice gives two answers: count them there.
+    as the nearest possible one, as in a stream, and is as far from others as that one. Turn on
+    OpenDP's features "contrib" and "honest-but-curious" first: it cannot prove what code outside
+    it does. Nothing is written into a ledger or book of dphmm, and asking twice gives two
+    answers: count them there.
 
     Args:
         epsilon: What linked states lose.

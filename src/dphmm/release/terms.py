@@ -91,7 +91,10 @@ class Terms:
         )
 
     def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
-        """One person's stream from where they stand; what it is asked it says, at every step."""
+        """One person's stream from where they stand; what it is asked it says, at every step.
+
+        It is for one thread and counts nothing: a book does. `resume` gives one that counts.
+        """
         return self._pattern._like(standing, randomness)
 
     @cached_property
