@@ -573,3 +573,19 @@ def test_times_that_follow_the_belief_leave_the_sum_alone_in_a_report_too() -> N
     for _ in range(20):
         stream.release(0)
     assert stream.statement().tells.linked_delta is None  # type: ignore[union-attr]
+
+
+def test_a_ledger_says_when_what_was_spent_is_the_sum_over_several_questions(
+    tmp_path: Path,
+) -> None:
+    model, policy = MarkovModel(np.full((2, 2), 0.5)), PolicyGraph.complete(2)
+    rows, store = tmp_path / "trips.csv", tmp_path / "town.db"
+    rows.write_text("person,time,state\nann,1,0\n")
+    for number, name in enumerate(("first", "second"), start=1):
+        toml = tmp_path / f"{name}.toml"
+        Scenario(Query([0, 1]), model, policy, epsilon=number, query=name).save(toml)
+        ran = run("release", toml, rows, "-o", tmp_path / f"{name}.csv", "--store", store)
+        assert ran.exit_code == 0, ran.stderr
+        said = [x for x in run("ledger", "show", store).stdout.splitlines() if x.startswith("ann")]
+        assert len(said) == number
+        assert all(("spent 3 on all questions" in x) == (number == 2) for x in said)

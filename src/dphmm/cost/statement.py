@@ -220,6 +220,9 @@ class PrivacyStatement:
             "tells": None if self.tells is None else self.tells.plain(),
         }
 
+    def __str__(self) -> str:
+        return self.text()
+
     plot = plot_statement
 
     def _repr_html_(self) -> str:
