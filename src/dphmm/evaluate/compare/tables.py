@@ -29,6 +29,8 @@ MARGIN = "the mean error now of this mechanism minus that of the staircase with 
 WHOSE_DAY = "whose day among all"
 AFTER = ("nothing", "a day", "a week")
 NEAR_KM = (0.25, 1.0)
+NORMAL = 1.96
+"""Standard errors to both sides that hold 95% of a normal law."""
 
 
 def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: Mapping[str, int]) -> Rows:
@@ -169,10 +171,16 @@ def small_rows(found: Mapping[float, Found], names: Sequence[str]) -> Rows:
         cells = [titles[name]]
         for epsilon, part in found.items():
             raw, best, spread = (float(number) for number in part[name])
-            key, note = f"{name}.{epsilon:g}", f"standard error {spread:.1g} km"
+            key = f"{name}.{epsilon:g}"
             values[f"{key}.raw"] = Value(1000 * raw, ".0f", unit="m")
-            values[f"{key}.best"] = Value(1000 * best, ".0f", unit="m", note=note)
-            cells.append(f"{values[f'{key}.raw'].text()}, {values[f'{key}.best'].text()}")
+            low, high = 1000 * (best - NORMAL * spread), 1000 * (best + NORMAL * spread)
+            values[f"{key}.best"] = (
+                Value(1000 * best, ".0f", low, high, unit="m", note="95% over draws of noise")
+                if spread
+                else Value(1000 * best, ".0f", unit="m")
+            )
+            shown = values[f"{key}.best"].text(interval=spread > 0)
+            cells.append(f"{values[f'{key}.raw'].text()}; {shown}")
         rows.append(tuple(cells))
     head = ("mechanism", *(f"ε = {epsilon:g}" for epsilon in found))
     return values, Table(head, tuple(rows))

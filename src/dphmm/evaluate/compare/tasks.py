@@ -42,7 +42,7 @@ FIGURES = (
     "raw", "filtered", "lagged", "hindsight", "expected", "within", "own", "own_within",
 )  # fmt: skip
 NOISE, TUNING = 1600, 1601
-GROUP = 5
+GROUP = 10
 """Draws of noise that are read at once: more take too much memory."""
 ENDS = (0, CITY_STEPS, 7 * CITY_STEPS)
 """Nothing told, a day, a week."""
