@@ -82,8 +82,7 @@ class Journal(MemoryBook):
     ) -> None:
         """See `Book`."""
         with self._lock:
-            self._check(answers, standings, places)
-            new = [record for table in answers for record in table.records()]
+            new = self._check(answers, standings, places)
             lines = [self._answer_line(record) for record in new]
             counts: dict[Line, int] = {}
             for record in new:
@@ -206,12 +205,12 @@ class Journal(MemoryBook):
         draw another for its moment: the file is let go, and whoever opens it again finds it.
         """
         self._check_open()
+        size = self._size
         try:
             yield
-        except OSError:
-            raise  # nothing is on disk
-        except BaseException:
-            self._file.close()
+        except BaseException:  # whatever its kind: a signal may raise an error of the disk, too
+            if not size == self._size == os.fstat(self._file.fileno()).st_size:
+                self._file.close()
             raise
 
     def _check_open(self) -> None:
