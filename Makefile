@@ -64,10 +64,10 @@ format: .venv/.installed ## format the code and sort the imports
 bench: .venv/.installed-bench ## measure and write bench/results.json; BENCH=hull runs one file
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
-evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1; FINAL=1 reads the locked people)
+evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1, COMPARE=1 writes no page; FINAL=1 reads the locked people)
 	@$(if $(FINAL),DPHMM_FINAL=1) $(BIN)/dphmm reproduce evidence $(if $(FINAL),--final) --data $(DATA) -o evidence --workers $(WORKERS) \
-	  $(if $(QUICK),--quick,--results docs/results)
-	@$(if $(QUICK),true,$(BIN)/python scripts/include_results.py)
+	  $(if $(QUICK),--quick,$(if $(COMPARE),--compare docs/results,--results docs/results))
+	@$(if $(QUICK)$(COMPARE),true,$(BIN)/python scripts/include_results.py)
 
 pages: .venv/.installed ## write the numbers of docs/results into the pages
 	@$(BIN)/python scripts/include_results.py

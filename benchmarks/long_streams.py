@@ -19,7 +19,8 @@ import numpy as np
 
 from dphmm import Schedule
 from dphmm.evaluate.late import KINDS, Late, late_shares
-from dphmm.evaluate.parts import measured, run
+from dphmm.evaluate.parts import measured
+from dphmm.evaluate.runs import run
 from dphmm.evaluate.study import FOLDS
 from dphmm.evaluate.workloads import Workload, load_workload
 

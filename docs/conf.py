@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,19 @@ from scripts import reference  # noqa: E402
 project = "dphmm"
 author = "the authors of dphmm"
 version = release = dphmm.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+# myst_nb reads Markdown too, and runs the notebooks.
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["screenshots"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline"]
+
+# Notebooks are kept without outputs and run while the site is built; a failing cell fails it.
+# Not from a cache, which would not see that the library changed.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -57,6 +67,14 @@ html_theme_options = {
 copyright = "the authors of dphmm; Apache-2.0"
 
 
+def calm_kernels() -> None:
+    """Run notebooks apart from the builder's own IPython, and without its advice on stderr."""
+    profile = Path(tempfile.mkdtemp()) / "profile_default"
+    profile.mkdir()
+    (profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+    os.environ["IPYTHONDIR"] = str(profile.parent)
+
+
 def write_reference(app: Any) -> None:
     """Make the reference pages before anything is read."""
     reference.write_pages(DOCS)
@@ -81,6 +99,7 @@ def escape_marks(
 
 def setup(app: Any) -> None:
     """What Sphinx calls."""
+    calm_kernels()
     app.connect("builder-inited", write_reference, priority=0)
     # Before napoleon, which makes definition lists with asterisks of its own.
     app.connect("autodoc-process-docstring", escape_marks, priority=100)

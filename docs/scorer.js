@@ -1,8 +1,9 @@
-// How the search orders its results: prose before generated reference pages, unless a name of
-// the code itself was asked for. The numbers but for `score` are Sphinx's own.
+// How the search orders its results: pages before notebooks, which tell a story around a word, and
+// before generated reference pages, unless a name of the code itself was asked for. The numbers but
+// for `score` are Sphinx's own.
 var Scorer = {
   score: ([page, , , , score, , kind]) =>
-    page.startsWith("reference/") && kind !== "object" ? score - 20 : score,
+    /^(reference|notebooks)\//.test(page) && kind !== "object" ? score - 20 : score,
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

@@ -8,6 +8,7 @@ the service's OpenAPI, so a page cannot lag behind what it describes. The pages 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -282,11 +283,23 @@ def write_pages(docs: Path) -> None:
 def write_texts(docs: Path, site: Path) -> None:
     """Write what programs that read prose want: a list of the pages, and all of them as text."""
     texts = [(page.stem, page.read_text(encoding="utf-8")) for page in sorted(docs.glob("*.md"))]
+    found = sorted((docs / "notebooks").glob("*.ipynb"))
+    texts += [(f"notebooks/{page.stem}", notebook_text(page)) for page in found]
     lines = ["# dphmm", "", f"> {SENTENCE}", ""]
     lines += [f"- [{_title(text)}]({name}.html)" for name, text in texts]
     lines += ["- [Everything as text](llms-full.txt)", ""]
     (site / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
     (site / "llms-full.txt").write_text("\n\n".join(text for _, text in texts), encoding="utf-8")
+
+
+def notebook_text(path: Path) -> str:
+    """The words and the code of a notebook, as Markdown."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    parts = []
+    for cell in cells:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+    return "\n\n".join(parts)
 
 
 def _title(text: str) -> str:

@@ -30,7 +30,7 @@ from dphmm.audit import (
     running_example,
     sampler_of,
 )
-from dphmm.audit.checks import Kind, check_law, law_miss, ratio_miss
+from dphmm.audit.checks import Kind, check_law, law_miss, ratio_miss, tell_bound, write_chance
 from dphmm.audit.events import (
     MAX_EDGES,
     Cells,
@@ -550,3 +550,13 @@ def test_bad_arguments_say_what_they_must_be():
         audit_sampler(Geometric, false_alarm=0)
     assert run("town.toml", "--mechanism", "knorm").exit_code == 2
     assert replace(EXAMPLE.mechanism, epsilon=Fraction(2)).epsilon == 2
+
+
+def test_chances_and_leaks_are_rounded_up_and_what_is_certified_down() -> None:
+    seen = Finding("ratio", "an event", False, 1.4e-5, "", miss=1.4e-5, leak=0.012341)
+    text = Audit("noise", Fraction(1), 1000, (seen,)).text()
+    assert "missed with 2e-05" in text
+    assert "false alarm 2e-05" in text
+    assert "1.24% in ratio" in text
+    assert tell_bound(1.06768) == "at least epsilon 1.0676"
+    assert write_chance(1e-4 + 1e-19) == "0.0001"

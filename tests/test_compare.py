@@ -26,7 +26,7 @@ from dphmm.evaluate.compare.harness import see
 from dphmm.evaluate.compare.optimal import regions_of, solve_optimal
 from dphmm.evaluate.compare.planar import PlanarLaplace, draw_planar, log_planar
 from dphmm.evaluate.compare.predictive import Predictive
-from dphmm.evaluate.compare.reading import LATE, likelihoods, log_scores
+from dphmm.evaluate.compare.reading import likelihoods, log_scores
 from dphmm.evaluate.compare.testing import farther, log_farther
 from dphmm.evaluate.compare.window_event import BudgetAbsorption, BudgetDivision
 
@@ -347,9 +347,12 @@ def test_the_reader_is_the_librarys_filter_smoother_and_fixed_lag() -> None:
                 (beliefs.hindsight, smooth[step]),
             ):
                 assert mine[step, person] == pytest.approx(theirs.probabilities, abs=SINGLE)
-        for place, one in enumerate(settled[::LATE]):
-            mine = beliefs.lagged[place, person]
+        for step, one in enumerate(settled):
+            mine = beliefs.lagged[step, person]
             assert mine == pytest.approx(one.belief.probabilities, abs=SINGLE)
+    some = read(rows, WORLD.chain, WORLD.start, 3, lag=2, at=[1, 4, 7])
+    for kind in ("filtered", "lagged", "hindsight"):
+        assert (getattr(some, kind) == getattr(beliefs, kind)[[1, 4, 7]]).all()
     score = log_scores(rows, WORLD.chain, WORLD.start, 3)
     for person in range(3):
         seen = [None if row is None else np.log(row[person].astype(float)) for row in rows]

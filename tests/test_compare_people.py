@@ -10,7 +10,7 @@ import pytest
 
 from dphmm import ArgumentError, Belief, DataError, MarkovModel, Query
 from dphmm.evaluate import Result, Value, load_workload
-from dphmm.evaluate.compare import Budget, Told, World
+from dphmm.evaluate.compare import Budget, OneLaw, Told, World
 from dphmm.evaluate.compare.cast import (
     CITY_STEPS,
     JUDGED,
@@ -19,11 +19,11 @@ from dphmm.evaluate.compare.cast import (
     made_up_cast,
     made_up_city,
 )
-from dphmm.evaluate.compare.field import CONTENDERS, OURS, TITLES, grid_of
+from dphmm.evaluate.compare.field import CONTENDERS, OURS, TITLES, contender_of, grid_of
 from dphmm.evaluate.compare.guarantees import Guaranteed
 from dphmm.evaluate.compare.identity import own_ranks
 from dphmm.evaluate.compare.places import Habit, find_places, habits_of
-from dphmm.evaluate.compare.small_map import METRIC, ON_SMALL_MAP, OneAnswer
+from dphmm.evaluate.compare.small_map import METRIC, ON_SMALL_MAP, OneAnswer, small_map
 from dphmm.evaluate.compare.studies import LABELS, SETTINGS, city_comparisons, data_comparisons
 from dphmm.evaluate.compare.tables import contender_rows, guarantee_rows, place_rows, small_rows
 from dphmm.evaluate.compare.tasks import FIGURES, Judged, choose_setting
@@ -180,7 +180,7 @@ def test_a_table_says_where_a_peer_is_closer() -> None:
     found = {name: figures(1.0) for name in CONTENDERS}
     found["predictive"], found["planar"] = figures(0.5), figures(2.0)
     found["knorm"]["filtered"] = found[OURS]["filtered"][::-1]
-    values, table = contender_rows(found, Budget(100, 100), 2)
+    values, table = contender_rows(found, Budget(100, 100), dict.fromkeys(found, 2))
     verdicts = {row[0]: row[-1] for row in table.rows}
     assert verdicts[TITLES["predictive"]] == "did not hold"
     assert verdicts[TITLES["planar"]] == "held"
@@ -230,6 +230,14 @@ def test_the_optimum_of_one_answer_is_below_everybody_else() -> None:
         raw, best, spread = found[name]
         assert best <= raw
         assert found["optimal"][1] <= best + 4 * spread
+        contender = contender_of(name, small_map(), Budget(2.0, 1))
+        assert isinstance(contender, OneLaw)
+        places = np.repeat(np.arange(25), 4000)
+        drawn = contender.draw(places, np.random.default_rng(3)) - small_map().places[places]
+        lengths = np.hypot(*drawn.T)
+        # Four standard errors of the mean of 100,000 lengths.
+        assert raw == pytest.approx(lengths.mean(), abs=4 * lengths.std() / len(lengths) ** 0.5)
+    assert found["optimal"][0] == pytest.approx(found["optimal"][1], rel=1e-6)
     # Geo-indistinguishability asks for more than the policy does, so its optimum is farther.
     assert found["optimal"][1] <= found[METRIC][1] <= found["planar"][1] + 4 * found["planar"][2]
     values, table = small_rows({2.0: found}, [*ON_SMALL_MAP, METRIC])

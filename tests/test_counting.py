@@ -341,17 +341,7 @@ def test_less_confidence_is_nearer_to_what_people_do_anywhere(tmp_path: Path) ->
     assert "; confidence " in read_model(tmp_path / "model.npz").source
 
 
-def test_people_who_differ_choose_less_confidence_than_people_who_agree() -> None:
-    rng = np.random.default_rng(5)
-    how = Counting(16, "first", None, GROUND)
-
-    def chosen(homes: list[int]) -> float:
-        walks = [np.repeat([home, (home + 1) % 16] * 20, rng.integers(1, 9, 40)) for home in homes]
-        return how.held_out(how.count(np.arange(len(walk)), walk) for walk in walks)
-
-    assert chosen([3] * 20) > chosen(rng.integers(0, 16, 20).tolist())
-    with pytest.raises(ArgumentError, match="confidence must be a number for one person"):
-        chosen([3])
+def test_a_confidence_is_a_share_and_needs_places() -> None:
     with pytest.raises(ArgumentError, match="confidence must be above 0 and at most 1, got 2"):
         Counting(16, "first", None, GROUND, 2)
     with pytest.raises(ArgumentError, match="confidence must not be given for states without"):

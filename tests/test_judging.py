@@ -314,7 +314,7 @@ def test_the_score_of_a_walk_is_that_of_its_matrix() -> None:
 
 def test_the_sample_is_of_everybody_and_as_long_as_was_asked() -> None:
     people = walkers(6, 100)
-    walks = judging._sample(people, 500, np.random.default_rng(0))
-    assert sum(len(when) for when, _ in walks) >= 500
-    assert max(len(when) for when, _ in walks) == judging.LONGEST
-    assert judging._sample([], 10, np.random.default_rng(0)) == []
+    walks = judging.sample_walks(people, 500, np.random.default_rng(0))
+    assert sum(len(when) for _, when, _ in walks) >= 500
+    assert max(len(when) for _, when, _ in walks) == judging.LONGEST
+    assert judging.sample_walks([], 10, np.random.default_rng(0)) == []

@@ -11,8 +11,11 @@ import pytest
 
 from dphmm import ArgumentError
 from dphmm.evaluate import load_workload
+from dphmm.evaluate.compare.cast import cast_of
 from dphmm.evaluate.division import divide, find_twins
+from dphmm.evaluate.evidence import studies
 from dphmm.evaluate.protocol import FINAL, is_locked, locked_people, protocol, seeds
+from dphmm.evaluate.reading import Reading
 from dphmm.evaluate.study import FOLDS, Fold
 from dphmm.tables import datasets
 
@@ -102,6 +105,14 @@ def test_the_end_evaluates_locked_people_on_chains_of_the_others() -> None:
         assert training == others
         read |= {trip.person for trip in runs}
     assert read == set(names)
+    # And so do the studies that are repeated at the end.
+    cast = cast_of(final, 12, 6)
+    walked = {tuple(path) for path in cast.judged.tolist()}
+    cut = {tuple(run.states.tolist()) for run in datasets.cut_trips(tested, 12)}
+    assert walked <= cut
+    reading = Reading(0, (0,), "staircase", "2", 2, steps=10, runs=1).measure(final)
+    assert np.isfinite(reading["smoothed"]).all()
+    assert {study.name.partition(".")[0] for study in studies(final=True)} == {"final"}
 
 
 # The shared data

@@ -27,9 +27,12 @@ from dphmm.evaluate import (
     run,
     run_study,
 )
+from dphmm.evaluate.effort import effort
 from dphmm.evaluate.evidence import studies
 from dphmm.evaluate.fingerprint import code_digest, code_files, file_digest
 from dphmm.evaluate.parts import kept
+from dphmm.evaluate.renewal import changes
+from dphmm.evaluate.runs import Done, run_studies
 
 MODULE = "dphmm.evaluate.metrics"
 
@@ -265,7 +268,8 @@ def test_a_study_ends_with_its_result(
 
     study = Study("s", "a", MODULE, (("city", Small()),), summarise, {"x": 1}, (5,), timed=True)
     part, end = list(run_study(tmp_path, study, lambda name: city, workers=1))
-    assert part == (("city", Small()), False)
+    assert isinstance(part, Done)
+    assert (part.part, part.was) == (("city", Small()), False)
     assert isinstance(end, Result)
     assert end.value("mean").value == pytest.approx(city.sequences[0].states.mean(), rel=1e-5)
     assert end.data == {"city": city.digest}
@@ -273,14 +277,127 @@ def test_a_study_ends_with_its_result(
     assert "processors" in (end.machine or {})
 
 
+@dataclass(frozen=True)
+class Broken:
+    """A task that cannot be measured."""
+
+    name: str = "broken"
+
+    def measure(self, workload: Workload) -> dict[str, np.ndarray]:
+        raise ValueError("spoiled")
+
+
+def test_a_part_of_two_studies_is_measured_once_and_a_broken_one_stops_nobody(
+    city: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.evaluate.parts.code_digest", lambda module: module)
+    shared, own = ("city", Small()), ("city", Small(2))
+    names = {"one": (shared,), "spoiled": (("city", Broken()), shared), "two": (shared, own)}
+    names["unknown"] = (("nowhere", Small()),)
+
+    def load(name: str) -> Workload:
+        if name == "nowhere":
+            raise DataError("nowhere: file must exist")
+        return city
+
+    studies = [
+        Study(name, "a", MODULE, parts, lambda workloads, found: ({}, {}))
+        for name, parts in names.items()
+    ]
+    found: list[Done | Result] = []
+    with pytest.raises(ValueError, match="spoiled"):
+        found.extend(run_studies(tmp_path, studies[:3], load, workers=1))
+    with pytest.raises(DataError, match="nowhere"):
+        list(run_studies(tmp_path, studies[2:], load, workers=1))
+    done = [item for item in found if isinstance(item, Done)]
+    assert {one.part for one in done} == {shared, own}
+    assert [item.name for item in found if isinstance(item, Result)] == ["one", "two"]
+    # Once more: nothing is measured again, and what it cost is still known.
+    kept_parts = list(run_studies(tmp_path, studies[:3:2], load))
+    again = [one for one in kept_parts if isinstance(one, Done)]
+    assert all(one.was for one in again)
+    assert {one.part: one.seconds for one in again} == {one.part: one.seconds for one in done}
+
+
+def test_what_everything_took_is_told_by_study_and_as_a_run_only_if_it_was_one() -> None:
+    shared, own = ("city", Small()), ("city", Small(2))
+    studies = [
+        Study(name, "a", MODULE, parts, lambda workloads, found: ({}, {}))
+        for name, parts in {"one": (shared,), "two": (shared, own)}.items()
+    ]
+    done = [Done(shared, False, 90.0), Done(own, False, 30.0)]
+    whole = effort(studies, done, 3.2, 2)
+    assert whole.table("studies").rows == (("one", "1", "1.5"), ("two", "1", "0.5"))
+    assert whole.value("minutes").text() == "3 minutes"
+    assert whole.value("processor_minutes").text() == "2 minutes"
+    resumed = effort(studies, [replace(done[0], was=True), done[1]], 0.6, 2)
+    assert resumed.value("minutes").text() == "not measured: 1 parts were kept from an earlier run"
+    assert resumed.value("processor_minutes").text() == "2 minutes"
+
+
+# Measured again
+
+
+def test_exact_numbers_must_be_the_same_and_others_within_their_interval() -> None:
+    before = result(
+        values={
+            "exact": Value(0.123, ".2f"),
+            "share": Value(0.3, ".1%", 0.28, 0.33),
+            "verdict.order": Value("held", low=0.1, high=0.2),
+            "verdict.time.distance": Value("held", low=0.1, high=0.2),
+            "5s.anew.distance": Value(1.5, ".1f", 1.4, 1.6, unit="ms"),
+            "old": Value(1),
+        }
+    )
+    same = replace(
+        before,
+        values={
+            **before.values,
+            "exact": Value(0.124, ".2f"),
+            "share": Value(0.329, ".1%", 0.3, 0.35),
+            "verdict.time.distance": Value("cannot tell", low=-0.1, high=0.2),
+            "5s.anew.distance": Value(9.0, ".1f", 8.0, 9.6, unit="ms"),
+        },
+    )
+    assert changes(before, before) == changes(before, same) == []
+    other = {
+        "exact": Value(0.13, ".2f"),
+        "share": Value(0.34, ".1%", 0.33, 0.35),
+        "verdict.order": Value("cannot tell", low=-0.1, high=0.2),
+        "verdict.time.distance": Value("held", low=0.1, high=0.2),
+        "5s.anew.distance": Value(1.5, ".1f", 1.4, 1.6, unit="ms"),
+        "new": Value(1),
+    }
+    assert changes(before, replace(before, values=other)) == [
+        "made.up exact: 0.12, measured again 0.13",
+        "made.up new: is new",
+        "made.up old: is gone",
+        "made.up share: 30.0% (28.0% to 33.0%), measured again 34.0% (33.0% to 35.0%)",
+        "made.up verdict.order: held, measured again cannot tell",
+    ]
+
+
 # The command
+
+
+def test_evidence_says_which_files_it_does_not_confirm(tmp_path: Path) -> None:
+    arguments = ["reproduce", "evidence", "--only", "paper", "-o", str(tmp_path)]
+    assert CliRunner().invoke(program, arguments).exit_code == 0
+    again = [*arguments, "--compare", str(tmp_path / "results")]
+    assert CliRunner().invoke(program, again).exit_code == 0
+    path = tmp_path / "results" / "paper.json"
+    path.write_text(path.read_text().replace('"value": 21', '"value": 22'))
+    outcome = CliRunner().invoke(program, again)
+    assert outcome.exit_code == 1
+    assert "paper held: 22, measured again 21" in outcome.output
 
 
 def test_evidence_writes_a_file_for_every_study_asked_for(tmp_path: Path) -> None:
     arguments = ["reproduce", "evidence", "--only", "paper", "-o", str(tmp_path), "--json"]
     outcome = CliRunner().invoke(program, arguments)
     assert outcome.exit_code == 0, outcome.output
-    assert json.loads(outcome.stdout) == {"results": [str(tmp_path / "results" / "paper.json")]}
+    written = [str(tmp_path / "results" / "paper.json")]
+    assert json.loads(outcome.stdout) == {"results": written, "changed": []}
     assert read_results(tmp_path / "results")["paper"].value("held").value == 21
 
 
@@ -289,6 +406,7 @@ def test_evidence_writes_a_file_for_every_study_asked_for(tmp_path: Path) -> Non
     [
         (["evidence", "--only", "nothing"], "only must be"),
         (["evidence", "--quick", "--results", "x"], "--results must not come with --quick"),
+        (["evidence", "--quick", "--compare", "."], "--compare must not come with --quick"),
         (["evidence", "--final"], "locked people are read by `make evidence FINAL=1` alone"),
         (["paper", "--only", "paper"], "--final must come with evidence, got paper"),
     ],

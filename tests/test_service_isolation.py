@@ -111,7 +111,7 @@ def test_a_damaged_person_fails_alone(tmp_path):
                          {"time": 1, "state": 4}).status_code == 200  # fmt: skip
         with world.store.database.transaction() as transaction:
             transaction.rows("UPDATE standings SET content = ?", (b"damaged",))
-        world.store._standings.clear()
+        world.store._kept.clear()
         answers = ask_at_once(world, [("red", person, 2) for person in people])
         assert [a.status_code for a in answers] == [200, 200, 200, 503, 200, 200]
 

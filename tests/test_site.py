@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 import re
 import subprocess
 import sys
@@ -63,15 +66,24 @@ def test_every_key_of_a_scenario_is_told():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "docs"]
-    built = subprocess.run(
-        [*command, folder, "-d", tmp_path_factory.mktemp("read")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert built.returncode == 0, built.stderr
+    """The site, built once for all workers: its notebooks take a while."""
+    together = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        together = together.parent
+    folder = together / "site"
+    with (together / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "llms.txt").exists():
+            command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "docs", folder]
+            built = subprocess.run(
+                [*command, "-d", together / "read"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "DPHMM_DATA": "/nowhere"},
+            )
+            assert built.returncode == 0, built.stderr
+            assert built.stderr == ""
     return folder
 
 
@@ -105,6 +117,44 @@ def test_the_pages_are_there_as_plain_text(site):
     everything = (site / "llms-full.txt").read_text(encoding="utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert page.read_text(encoding="utf-8") in everything, page
+    for page in NOTEBOOKS:
+        assert "".join(cells(page, "code")[-1]["source"]) in everything, page
+
+
+# Notebooks
+
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+NO_MAPS = {"audit", "clicks", "hospital", "machine", "meter"}
+
+
+def cells(path, kind):
+    read = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in read if cell["cell_type"] == kind]
+
+
+def test_there_are_six_notebooks():
+    assert {path.stem for path in NOTEBOOKS} == {*NO_MAPS, "geolife"}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_outputs_and_takes_public_names(path):
+    code = "\n".join("".join(cell["source"]) for cell in cells(path, "code"))
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in cells(path, "code"))
+    assert "from dphmm import" in code
+    assert not re.search(r"dphmm\.[a-z_]+ import|import dphmm\.", code)
+    if path.stem in NO_MAPS:
+        assert not re.search(r"datasets|latitude|Grid|GPS", code)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_a_page_with_its_results(site, path):
+    page = (site / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
+    assert page.count('class="cell_output') >= 5
+    assert "Traceback" not in page
+    drawn = "".join("".join(cell["source"]) for cell in cells(path, "code")).count(".plot(")
+    pictures = set(re.findall(r'src="(\.\./_images/[0-9a-f]{64}\.png)"', page))
+    assert bool(pictures) == bool(drawn)
+    assert all((site / "notebooks" / name).exists() for name in pictures)
 
 
 QUESTIONS = {

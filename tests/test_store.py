@@ -20,6 +20,7 @@ from dphmm.books.schema import TABLES
 from dphmm.errors import NotFoundError
 from dphmm.noise.randomness import KeyedRandomness
 from dphmm.release.moment import Line
+from dphmm.release.stream import Stream
 from tests.crash.world import PAPER, release, same, terms
 
 # Paper
@@ -29,7 +30,7 @@ KEY = KeyedRandomness(b"k" * 32)
 
 
 def test_a_stream_goes_on_from_the_store_as_it_would_have_in_memory(store_url):
-    straight = PAPER.stream(PAPER.begin("", "anna", 1), randomness=KEY)
+    straight = PAPER.resume(Stream, PAPER.begin("", "anna", 1), KEY)
     for time, state in ((1, 4), (2, 5), (3, 5), (6, 3)):
         store = Store.open(store_url)  # a new process every time, as far as the store can tell
         kept, _ = release(store, "anna", time, state, randomness=KEY)

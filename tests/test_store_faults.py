@@ -284,7 +284,7 @@ def test_the_memory_of_standings_is_bounded(store_url, monkeypatch):
     for time in (1, 2):
         for person in range(8):
             assert not release(store, f"person{person}", time, 4)[1]
-        assert len(store._standings) == 3
+        assert len(store._kept) == 3
     assert find_problems(store) == []
     store.close()
 
@@ -294,23 +294,6 @@ def test_the_store_marks_what_an_experiment_drew(store):
     again, repeated = release(store, "anna", 1, 4)
     assert repeated
     assert not again.private
-
-
-def test_a_release_takes_few_statements(store, monkeypatch):
-    """One row is read, without a transaction; one transaction writes; the key is not read."""
-    release(store, "anna", 1, 4)
-    begun = []
-    transaction = store.database.transaction
-    monkeypatch.setattr(
-        store.database,
-        "transaction",
-        lambda write=True, single=False: (
-            begun.append((write, single)),
-            transaction(write, single=single),
-        )[1],
-    )
-    release(store, "anna", 2, 4)
-    assert begun == [(False, True), (True, False)]
 
 
 def test_asks_together_are_answered_as_if_alone(store):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from scripts.vendor_d3 import PACKAGES, STATIC, used_names
 from tests.studio_page import Studio
 
 pytest.importorskip("uvicorn")
@@ -190,3 +193,25 @@ def test_a_module_holds_one_idea_and_says_which() -> None:
         lines = path.read_text(encoding="utf-8").splitlines()
         assert lines[0].startswith("// "), path.name
         assert len(lines) <= 400, path.name
+
+
+# The one library
+
+
+@pytest.mark.browser
+@pytest.mark.checkout
+def test_the_page_has_the_parts_of_d3_that_it_uses_and_no_others(studio: Any) -> None:
+    assert sorted(studio.page.evaluate("Object.keys(d3)")) == used_names()
+
+
+@pytest.mark.checkout
+def test_the_library_is_what_its_note_says() -> None:
+    folder = STATIC / "vendor"
+    script = (folder / "d3.min.js").read_bytes()
+    note, licence = ((folder / name).read_text() for name in ("README.md", "LICENSE"))
+    assert f"SHA-256 of `d3.min.js`: {hashlib.sha256(script).hexdigest()}" in note
+    packages = re.findall(r"(d3-\w+) ([0-9.]+)[,.]", note)
+    assert packages
+    for name, version in packages:
+        assert PACKAGES[name] == version
+        assert re.search(rf"\b{name}\b[^:]*:", licence), f"{name} has no licence"

@@ -147,6 +147,12 @@ HULL = dphmm.sensitivity_hull(QUERY, POLICY)
 HISTORY = History.of(QUERY, MODEL, [HULL, HULL], "0.1")
 
 
+def test_a_statement_prints_as_its_words():
+    statement = dphmm.privacy_statement(HISTORY)
+    assert str(statement) == statement.text()
+    assert str(statement) != repr(statement)
+
+
 @pytest.mark.parametrize(
     ("thing", "text"),
     [

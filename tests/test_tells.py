@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -80,8 +81,8 @@ def test_a_statement_says_what_linked_paths_lose_with_its_condition() -> None:
     assert 0 < tells.linked_delta < tells.linked
     assert "Two paths that are equal or linked at every time" in text
     assert (
-        "The same but for a chance of 0.000001, if times and prices were not chosen after earlier "
-        "answers" in text
+        "The same for the chance of any conclusion from all answers, if times and prices were not "
+        "chosen after earlier ones" in text
     )
     assert tells.delta == DELTA
     assert "an upper bound" in text
@@ -270,3 +271,18 @@ def test_moments_after_the_last_answer_are_not_spoken_of() -> None:
             assert "from the first" in line
             assert "to the last" in line
         assert "at no time," not in line
+
+
+def test_a_guess_is_never_called_certain() -> None:
+    near = whereabouts([[0.9996, 0.0004]], [[0.5, 0.5]], None)
+    assert "rightly with probability more than 99% on average" in near.text()
+    assert "without the answers 50%" in near.text()
+
+
+def test_a_part_of_the_answers_says_so_of_its_windows_too() -> None:
+    """What was said before counts in the same windows, and nothing here counts it."""
+    statement = said(grid(limit="1 per 4 steps"), 3).statement()
+    assert statement.prices == "0.2 at an instant, 0.6 at most in any 4 steps, 0.6 in all"
+    part = replace(statement, before=Fraction(1))
+    alone = statement.prices.replace("in all", "together")
+    assert part.prices == f"{alone}, by these answers alone"

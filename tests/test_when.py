@@ -42,8 +42,8 @@ from dphmm.release.book import Book
 from dphmm.release.engine import Ask
 from dphmm.release.moment import Line
 from dphmm.release.schedule import SILENCE
-from dphmm.scenario.checking import how_often, spoken_steps
 from dphmm.scenario.released import read_releases
+from dphmm.scenario.speaking import how_often, spoken_steps
 from dphmm.spark import partition
 from dphmm.spark.partition import Partition
 from dphmm.spark.streaming import answer

@@ -90,3 +90,12 @@ def test_a_statement_has_no_powers_however_much_was_told() -> None:
     assert "the odds of some place" in statement.text()
     assert not POWER.search(statement.text())
     assert "of no place" in replace(statement, realised=12.0).text()
+
+
+@given(st.floats(1e-6, 1e6), st.floats(0, 10))
+def test_the_lower_end_of_a_bracket_is_never_more_than_it_is(lower: float, more: float) -> None:
+    text = describe_bracket(lower, "a", lower + more, "b")
+    found = re.search(r"between epsilon (\S+) \(a\) and (\S+) \(b\)", text)
+    assert found
+    assert lower * 0.998 <= as_number(found[1]) <= lower
+    assert as_number(found[2]) >= lower + more

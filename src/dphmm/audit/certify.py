@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from dphmm._types import FloatArray
-from dphmm.audit.checks import LEAST_MISS, Finding, Test
+from dphmm.audit.checks import LEAST_MISS, Finding, Test, tell_bound
 from dphmm.audit.events import Event
 from dphmm.audit.sampler import Answers
 
@@ -98,8 +98,7 @@ def check_searched(
     hits = int(event.holds(answers[event.state][: coins.first]).sum())
     hits_of_other = int(event.holds(answers[event.other][: coins.second]).sum())
     found = certified(hits, hits_of_other, level)
-    said = "nothing certified" if found == -inf else f"at least epsilon {found:.4f}"
-    detail = f"{hits} and {hits_of_other} times: {said}, claimed {limit:g}"
+    detail = f"{hits} and {hits_of_other} times: {tell_bound(found)}, claimed {limit:g}"
     leak = smallest_leak(likeliest, draws, level, limit)
     return Finding(test, event.what, found > limit, level, detail, leak=leak)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import ceil, exp, inf, log
+from math import ceil, exp, floor, inf, log
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy import special
 from dphmm._types import FloatArray, IntArray
 from dphmm.audit.events import Cells, Event
 from dphmm.audit.sampler import Answers, Checked, Sampler, drawn
+from dphmm.geometry.exact import round_up
 
 __all__ = [
     "Finding",
@@ -30,6 +31,8 @@ __all__ = [
     "check_neighbours",
     "check_ratio",
     "check_repeats",
+    "tell_bound",
+    "write_chance",
 ]
 
 Kind: TypeAlias = Literal["atoms", "residues", "tails", "half-spaces", "cones", "runs"]
@@ -45,6 +48,9 @@ COINCIDENT = 1e-9
 
 HALVINGS = 20
 """Halvings of the interval in which a chance to miss is searched: more than six digits."""
+
+UNITS = 1e-12
+"""More than the part by which floats round a sum of levels."""
 
 LEAST_MISS = 1e-12
 """Chances to miss are not told apart below this."""
@@ -64,6 +70,18 @@ class Finding:
     """The chance to miss a mechanism that spends a tenth more than it claims, if computed."""
     leak: float | None = None
     """The smallest excess probability that a searched event would almost surely have shown."""
+
+
+def tell_bound(epsilon: float) -> str:
+    """What was certified, in words: never more than it is."""
+    if epsilon == -inf:
+        return "nothing certified"
+    return f"at least epsilon {floor(epsilon * 10_000) / 10_000:.4f}"
+
+
+def write_chance(chance: float) -> str:
+    """A chance in one digit, never less than it is; what floats add to a sum does not count."""
+    return f"{float(round_up(chance * (1 - UNITS), 1)):.1g}"
 
 
 def lower(hits: int, draws: int, level: float) -> float:
@@ -148,8 +166,7 @@ def check_ratio(
     )
     found = bound(hits, hits_of_other, len(answers[event.state]), level)
     epsilon = float(claim.limit(event.state, event.other))
-    said = "nothing certified" if found == -inf else f"at least epsilon {found:.4f}"
-    detail = f"{hits} and {hits_of_other} times: {said}, claimed {epsilon:g}"
+    detail = f"{hits} and {hits_of_other} times: {tell_bound(found)}, claimed {epsilon:g}"
     return Finding(test, event.what, found > epsilon, level, detail, miss)
 
 
@@ -225,7 +242,7 @@ def check_neighbours(
         found = bound(hits, others, len(equal[state]), level)
         epsilon = 2 * float(claim.limit(state, other))
         what = f"two draws in a row are equal, given {state} and {other}"
-        detail = f"{hits} and {others} times: at least epsilon {found:.4f}, claimed {epsilon:g}"
+        detail = f"{hits} and {others} times: {tell_bound(found)}, claimed {epsilon:g}"
         findings.append(Finding("runs", what, found > epsilon, level, detail))
     return findings
 

@@ -25,7 +25,15 @@ from dphmm.audit.broken import (
     Uncounted,
 )
 from dphmm.audit.certify import certify_miss
-from dphmm.audit.checks import LEAST_MISS, Finding, Test, law_miss, lower, ratio_miss
+from dphmm.audit.checks import (
+    LEAST_MISS,
+    Finding,
+    Test,
+    law_miss,
+    lower,
+    ratio_miss,
+    write_chance,
+)
 from dphmm.audit.events import Cells, Cones, fine_events
 from dphmm.audit.running import DRAWS, FALSE_ALARM, LEAST_DRAWS, OFF, PILOT, Audit, audit_sampler
 from dphmm.audit.sampler import MechanismSampler, Sampler, checked
@@ -144,7 +152,7 @@ class Control:
         """The result in a line."""
         if self.seen is None:
             return f"{self.name}: NOT CAUGHT by the test of {self.test}"
-        power = f"missed with {self.miss:.1g}" if self.miss else "never missed"
+        power = f"missed with {write_chance(self.miss)}" if self.miss else "never missed"
         return f"{self.name}: caught ({self.test}: {self.seen.detail}; {power})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
+from math import ceil, exp
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from dphmm.audit.checks import (
     check_repeats,
     law_miss,
     ratio_miss,
+    write_chance,
 )
 from dphmm.audit.events import (
     MIN_EXPECTED,
@@ -101,11 +102,13 @@ class Audit:
             )
         said = [f"{len(self.findings)} tests", f"{self.draws} draws a state"]
         if self.miss is not None:
-            said.append(f"a tenth too much is missed with {self.miss:.1g}")
+            said.append(f"a tenth too much is missed with {write_chance(self.miss)}")
         if self.leaks:
-            seen = (f"{leak:.2%} in {test}" for test, leak in self.leaks.items())
+            # Rounded up: a smaller leak might not have been seen.
+            leaks = ((test, ceil(leak * 10_000) / 10_000) for test, leak in self.leaks.items())
+            seen = (f"{leak:.2%} in {test}" for test, leak in leaks)
             said.append(f"smallest leaks seen: {', '.join(seen)}")
-        said.append(f"false alarm {self.false_alarm:.1g}")
+        said.append(f"false alarm {write_chance(self.false_alarm)}")
         return (
             f"{self.name}: no violation of epsilon {float(self.epsilon):g} found at this power "
             f"({'; '.join(said)})"

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 from weakref import WeakSet
@@ -75,13 +75,8 @@ class Database(ABC):
         self._guard = threading.Lock()
 
     @abstractmethod
-    def transaction(
-        self, write: bool = True, *, single: bool = False
-    ) -> AbstractContextManager[Transaction]:
-        """A context in which everything is done or nothing; it is durable when left.
-
-        One that is for a `single` statement which reads needs no beginning and no end.
-        """
+    def transaction(self, write: bool = True) -> AbstractContextManager[Transaction]:
+        """A context in which everything is done or nothing; it is durable when left."""
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -182,26 +177,24 @@ class Sqlite(Database):
         return connection
 
     @contextmanager
-    def transaction(self, write: bool = True, *, single: bool = False) -> Iterator[Transaction]:
+    def transaction(self, write: bool = True) -> Iterator[Transaction]:
         """See `Database.transaction`; a write takes the file's one lock from the start."""
         if write:
             with self._writing:
                 yield from self._run("BEGIN IMMEDIATE")
         else:
-            yield from self._run(None if single else "BEGIN")
+            yield from self._run("BEGIN")
 
     def _is_idle(self, connection: sqlite3.Connection) -> bool:
         return not connection.in_transaction
 
-    def _run(self, begin: str | None) -> Iterator[Transaction]:
+    def _run(self, begin: str) -> Iterator[Transaction]:
         connection = None
         try:
             connection = self._connection()
-            if begin is not None:
-                connection.execute(begin)
+            connection.execute(begin)
             yield _SqliteTransaction(connection)
-            if begin is not None:
-                connection.execute("COMMIT")
+            connection.execute("COMMIT")
         except BaseException as error:
             if connection is not None:
                 self._leave(connection, error)
@@ -320,14 +313,13 @@ class Postgres(Database):
         return bool(connection.pgconn.transaction_status == idle)
 
     @contextmanager
-    def transaction(self, write: bool = True, *, single: bool = False) -> Iterator[Transaction]:
+    def transaction(self, write: bool = True) -> Iterator[Transaction]:
         """See `Database.transaction`; given up when the server says nothing for a while."""
         connection = None
         try:
             connection = self._connection()
-            around = nullcontext() if single else connection.transaction()
-            with self._watch.over(connection.fileno()) as hear, around:
-                if not write and not single:
+            with self._watch.over(connection.fileno()) as hear, connection.transaction():
+                if not write:
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 yield _PostgresTransaction(connection, hear)
                 hear()

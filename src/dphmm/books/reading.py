@@ -60,10 +60,10 @@ class StoreReading:
         self._guard = Lock()
         self._key: KeyInUse | None = None
         """As it was when it was last read; None before there is one."""
-        self._standings: LRUCache[tuple[int, str], tuple[int, Standing]] = LRUCache(
-            REMEMBERED_STATES, getsizeof=lambda kept: kept[1].belief.n_states
+        self._kept: LRUCache[tuple[str, str], tuple[Person, dict[str, Standing]]] = LRUCache(
+            REMEMBERED_STATES, getsizeof=_count_states
         )
-        """Of a person's number and a query: the person's version and where the line stood then."""
+        """Of each client and name: the person after our last commit, and where lines stood then."""
         with database.transaction(write=False) as transaction:
             facts = find_facts(transaction)
         self.witness = Witness(database.name, facts, anchor)
@@ -97,20 +97,25 @@ class StoreReading:
             return []
         expected = self.witness.look()
         is_checked = self._key is not None and self.witness.anchor is None
-        if is_checked and len(lines) == 1 and (place := self._place_at_once(*lines)) is not None:
-            return [place]
         with self.database.transaction(write=False) as transaction:
             if not is_checked:
                 self._key = key_in_use(self.witness.check(transaction, expected))
             return [self._place(transaction, line, self._key) for line in lines]
 
-    def _place_at_once(self, line: Line) -> Place | None:
-        """Where somebody is whose standing is in memory: one row is asked for, to compare."""
-        with self.database.transaction(write=False, single=True) as transaction:
-            person = find_person(transaction, line.client, line.person)
-        standing = None if person is None else self._remembered(person, line.query)
+    def recall(self, line: Line) -> Place | None:
+        """See `Remembering`; with an anchor nothing is said from memory.
+
+        Args:
+            line: Who, and which question.
+        """
+        if self._key is None or self.witness.anchor is not None:
+            return None
+        with self._guard:
+            person, standings = self._kept.get(line[:2], _NOBODY)
+        standing = standings.get(line.query)
         if person is None or standing is None:
             return None
+        self.witness.look()
         return self._place_of(line, person, self._key, standing=standing, latest=standing.time)
 
     def _place(self, transaction: Transaction, line: Line, key: KeyInUse | None) -> Place:
@@ -185,16 +190,21 @@ class StoreReading:
     def _remembered(self, person: Person, query: str) -> Standing | None:
         """Where a line stands, if it was written here and nobody has written since."""
         with self._guard:
-            version, kept = self._standings.get((person.number, query), (-1, None))
-        return kept if version == person.version else None
+            before, standings = self._kept.get(person[:2], _NOBODY)
+        return standings.get(query) if before == person else None
 
-    def _remember(self, work: Sequence[tuple[Person, Standing, object]]) -> None:
+    def _remember(self, written: Sequence[tuple[Person, Standing]]) -> None:
         """Keep where people stand who were just written."""
         with self._guard:
-            for person, standing, _ in work:
-                if standing.belief.n_states <= REMEMBERED_STATES:
-                    name = person.number, standing.line.query
-                    self._standings[name] = person.version + 1, standing
+            for person, standing in written:
+                name, others = person[:2], {}
+                before, standings = self._kept.get(name, _NOBODY)
+                if before is not None and _follows(before, person):
+                    others = standings  # the commit has compared: nobody has moved them
+                try:
+                    self._kept[name] = person, {**others, standing.line.query: standing}
+                except ValueError:  # more states than there is room for
+                    self._kept.pop(name, None)
 
     def _recent(self, line: Line, person: Person, clock: str, since: int) -> list[Span]:
         """What was spent on a person from an instant of the line's clock on, on every line."""
@@ -318,6 +328,18 @@ class StoreReading:
         if found is None:
             raise NotFoundError("person must be one of the store, got another")
         return found
+
+
+_NOBODY: tuple[None, dict[str, Standing]] = None, {}
+
+
+def _follows(before: Person, after: Person) -> bool:
+    """Whether one commit leads from a row to another of the same person."""
+    return before.number == after.number and before.version + 1 == after.version
+
+
+def _count_states(kept: tuple[Person, dict[str, Standing]]) -> int:
+    return sum(standing.belief.n_states for standing in kept[1].values())
 
 
 class _Recent:

@@ -128,7 +128,7 @@ def person_of(client: str, name: str, row: Row) -> Person:
 
 def find_facts(transaction: Transaction) -> dict[str, str]:
     """What is written of the store as a whole: its version, epoch, key and the like."""
-    return dict(map(tuple, transaction.rows("SELECT name, value FROM facts")))
+    return dict(transaction.rows("SELECT name, value FROM facts"))  # type: ignore[arg-type]
 
 
 def set_fact(transaction: Transaction, name: str, value: str | None) -> None:
@@ -194,7 +194,7 @@ def find_answers(
             (person, line.query, time),
         )
         if row is not None:
-            found[time] = _record(line, row)
+            found[time] = record_of(line, row)
     return found
 
 
@@ -216,10 +216,11 @@ def list_answers(
             2**62 if most is None else whole(most, "most"),
         ),
     )
-    return [_record(line, row) for row in rows]
+    return [record_of(line, row) for row in rows]
 
 
-def _record(line: Line, row: Row) -> Record:
+def record_of(line: Line, row: Row) -> Record:
+    """What a row with the columns `ANSWER` says of a line."""
     time, law, epsilon, constrained, lattice, spacing, estimate, statement, private = row
     return Record(
         line=line,

@@ -151,8 +151,8 @@ class Store(StoreReading):
                 (person, standing, said.pop(standing.line[:2], []))
                 for (standing, _), person in zip(pairs, self._unmoved(seals, pairs), strict=True)
             ]
-            write(seals, work)
-        self._remember(work)
+            written = write(seals, work)
+        self._remember(written)
 
     def _unmoved(self, seals: Seals, pairs: Sequence[tuple[Standing, Place]]) -> list[Person]:
         """The people as they were read; if one of them is not so any more, it is refused here.
@@ -266,8 +266,7 @@ class Store(StoreReading):
             stone = bury(seals, hashed, found, clocks)
             set_fact(transaction, "erased", "1")
         with self._guard:
-            for name in [name for name in self._standings if name[0] == found.number]:
-                self._standings.pop(name, None)
+            self._kept.pop((client, person), None)
         self.forget_erased()
         return stone
 

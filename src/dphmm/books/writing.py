@@ -17,8 +17,10 @@ from dphmm.release.standing import CHECKSUM, Standing
 __all__ = ["CELLS", "add_person", "put_mark", "replace_people", "write"]
 
 
-def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]]) -> None:
-    """Write what was said about some people and where they stand now.
+def write(
+    seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]]
+) -> list[tuple[Person, Standing]]:
+    """Write what was said about some people and where they stand now; gives them as they are then.
 
     Nothing is written if somebody is not any more as they are given here: `MovedError`. And the
     database refuses a second answer for the same moment.
@@ -62,6 +64,7 @@ def write(seals: Seals, work: Sequence[tuple[Person, Standing, Sequence[Record]]
         "law = excluded.law, time = excluded.time, content = excluded.content",
         standings,
     )
+    return [(after, one[1]) for (_, after), one in zip(people, work, strict=True)]
 
 
 def _find_moved(

@@ -1,8 +1,7 @@
 """What is believed about where a chain is.
 
 A `Belief` says which states are possible, exactly, and how probable each is. Filtering is
-two verbs, `predict` and `condition`; everything over whole sequences is those two folded
-over time.
+two verbs, `predict` and `condition`; whole sequences are those two folded over time.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from scipy import sparse
 from dphmm import kernels
 from dphmm._types import FloatArray, Mask
 from dphmm.chain.estimates import check_values
+from dphmm.chain.plotting import plot_belief
 from dphmm.chain.stochastic import (
     LEVEL,
     SAFE_PROBABILITY,
@@ -86,6 +86,8 @@ class Belief:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Belief, self.arrays()
+
+    plot = plot_belief
 
     def __repr__(self) -> str:
         return f"Belief({self.n_states} states, {int(self.possible.sum())} possible)"
@@ -216,8 +218,7 @@ class Belief:
     def by_own_moves(self) -> FloatArray:
         """The probabilities that the latest step gives when nobody goes just anywhere.
 
-        They differ from `probabilities` only in a belief that a model with `anywhere` above
-        zero has just predicted.
+        They differ from `probabilities` just after a model with `anywhere` predicted.
         """
         return self.probabilities
 
@@ -385,8 +386,7 @@ def _from_probabilities(probabilities: ArrayLike, argument: str) -> Belief:
 
 def _from_logs(possible: Mask, logs: FloatArray) -> Belief:
     """The belief with these logs, up to a constant."""
-    logs = log_ratios(logs, float(logs.max()))
-    probabilities = np.exp(logs)
+    probabilities = np.exp(logs := log_ratios(logs, float(logs.max())))
     if least_on(probabilities, possible) >= SAFE_PROBABILITY:
         return Belief(possible, probabilities / float(probabilities.sum()), None)
     zeros = np.zeros(logs.size)

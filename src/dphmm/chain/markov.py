@@ -29,6 +29,7 @@ from dphmm.chain.anywhere import (
 )
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.chain import Chain
+from dphmm.chain.friends import Exchanged
 from dphmm.chain.inference import Observations
 from dphmm.chain.stochastic import (
     LEAST_PROBABILITY,
@@ -59,7 +60,7 @@ class Learned(NamedTuple):
     """What is maximised, for every model on the way."""
 
 
-class MarkovModel(Chain):
+class MarkovModel(Exchanged, Chain):
     """A first-order chain: `transition[i, j]` is the probability of moving from i to j.
 
     The matrix is kept sparse, so 100,000 states cost what their moves cost. The stored
@@ -263,8 +264,7 @@ class MarkovModel(Chain):
                [1. , 0. , 0. ],
                [0. , 0. , 1. ]])
         """
-        checked = check_sequences(sequences, n_states)
-        moves = [(sequence[:-1], sequence[1:]) for sequence in checked]
+        moves = [(one[:-1], one[1:]) for one in check_sequences(sequences, n_states)]
         none = [np.zeros(0, dtype=np.int64)]
         here, there = (np.concatenate(none + [one[side] for one in moves]) for side in (0, 1))
         counts = count_moves(here, there, n_states)

@@ -25,6 +25,7 @@ from dphmm.audit import (
     running_sequence,
     sampler_of,
 )
+from dphmm.audit.checks import write_chance
 from dphmm.cli.common import json_option, print_json, progress
 from dphmm.errors import DphmmError
 from dphmm.scenario.auditing import short_stream, subject_of
@@ -96,7 +97,7 @@ def command(
     miss = max(control.miss for control in caught)
     click.echo(
         f"Chance of a false alarm over all {sum(len(r.findings) for r in results)} tests: "
-        f"at most {alarm:.1g}. Chance to miss a control: at most {miss:.1g}."
+        f"at most {write_chance(alarm)}. Chance to miss a control: at most {write_chance(miss)}."
     )
     return int(wrong)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 import click
 
 from dphmm.cli.common import json_option, print_json, progress
+from dphmm.cost.words import SHAPED, UNLESS_NARROWED
 from dphmm.geometry.exact import as_text
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.checking import (
@@ -15,11 +16,11 @@ from dphmm.scenario.checking import (
     covered,
     doubts,
     guarantee,
-    how_often,
+    narrows,
     planned_costs,
-    spoken_steps,
 )
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.speaking import how_often, spoken_steps
 from dphmm.tables.units import measure
 
 __all__ = ["command"]
@@ -102,7 +103,10 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         some = f"If {steps} steps are answered as [when] says, the first at once ({spoken} of them)"
         click.echo(f"{each if scenario.settings.when is None else some}:")
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
-    nobody = f"Nobody is exposed in these steps{covered(scenario)}."
+    elif narrows(scenario, found):
+        click.echo(f"What several answers cost depends on the answers ({SHAPED}).")
+    unless = f", {UNLESS_NARROWED}" if narrows(scenario, found) else ""
+    nobody = f"Nobody is exposed in these steps{unless}{covered(scenario)}."
     verdict = "Somebody is exposed." if unprotected else nobody
     click.echo(click.style(verdict, fg="red" if unprotected else "green"))
     return int(unprotected)

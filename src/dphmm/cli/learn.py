@@ -18,6 +18,7 @@ from dphmm.cli.common import (
     is_quiet,
     json_option,
     print_json,
+    progress,
     read_tracks,
     say,
     spark_session,
@@ -226,7 +227,9 @@ def command(
             lost = _lost(tracks, clock, levels or support, Path(trips).name)
             inside = partial(judging_scenario, states=states, file=scenario, clock=clock)
             if confidence == HELD_OUT:
-                options["counting"] = calibrated(tracks, options["counting"])
+                options["counting"] = calibrated(
+                    tracks, options["counting"], inside, partial(progress, what="calibrating")
+                )
             learn = partial(learn_as, options=options, n_states=len(states))
             learned = learn(tracks)
             if scenario is not None or states.place_columns:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from time import monotonic
 
 import click
 
 from dphmm.cli.common import json_option, print_json, progress, progress_bar, say
 from dphmm.errors import ArgumentError, expect_one_of
+from dphmm.evaluate.effort import effort
 from dphmm.evaluate.evidence import studies
 from dphmm.evaluate.experiments import tasks_of
-from dphmm.evaluate.parts import Measurable, run, run_study
+from dphmm.evaluate.parts import Measurable, Study
 from dphmm.evaluate.protocol import read_final
-from dphmm.evaluate.results import Result
+from dphmm.evaluate.renewal import changes
+from dphmm.evaluate.results import Result, read_results
+from dphmm.evaluate.runs import Done, run, run_studies
 from dphmm.evaluate.study import folds_of
 from dphmm.evaluate.workloads import load_workload
 from dphmm.report import worked
@@ -42,6 +47,11 @@ __all__ = ["command"]
     help="evidence: the folder of the files of results; by default in the output folder.",
 )
 @click.option("--only", multiple=True, help="evidence: a study by its name; may be repeated.")
+@click.option(
+    "--compare",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="evidence: a folder of results; say which of them the new ones do not confirm.",
+)
 @click.option("--final", is_flag=True, help="evidence: of the locked people, at the very end.")
 @json_option
 def command(
@@ -52,6 +62,7 @@ def command(
     quick: bool,
     results: Path | None,
     only: tuple[str, ...],
+    compare: Path | None,
     final: bool,
     as_json: bool,
 ) -> int:
@@ -64,7 +75,9 @@ def command(
     stopped goes on where it was.
 
     `evidence` measures every number that stands in the documentation and writes a file of
-    results for each study, with the code, data, seeds and settings that it comes from.
+    results for each study, with the code, data, seeds and settings that it comes from. With
+    --compare it says which numbers of those files are not the same again: exact ones as printed,
+    others within their interval; it exits with 1 if there are some.
 
     \b
     Example:
@@ -74,9 +87,10 @@ def command(
       dphmm reproduce evidence --data ../shared/data -o evidence --results docs/results
     """
     if dataset == "evidence":
-        return _give_evidence(data, output, results, workers, quick, only, final, as_json)
-    if results is not None or only or final:
-        given = "--results, --only and --final"
+        asked = Asked(data, output, results, workers, quick, only, compare, final)
+        return _give_evidence(asked, as_json)
+    if results is not None or only or compare is not None or final:
+        given = "--results, --only, --compare and --final"
         raise ArgumentError(f"{given} must come with evidence, got {dataset}")
     if dataset == "paper":
         return _work_out(output, as_json)
@@ -101,39 +115,73 @@ def command(
     return 0
 
 
-def _give_evidence(
-    data: Path | None,
-    output: Path,
-    results: Path | None,
-    workers: int,
-    quick: bool,
-    only: tuple[str, ...],
-    final: bool,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of `dphmm reproduce evidence`."""
+
+    data: Path | None
+    output: Path
+    results: Path | None
+    workers: int
+    quick: bool
+    only: tuple[str, ...]
+    compare: Path | None
+    final: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is measured that stands on pages, so that its time is of interest."""
+        return not (self.quick or self.only or self.final)
+
+    def studies(self) -> list[Study]:
+        """Those that were asked for, in order."""
+        every = {study.name: study for study in studies(quick=self.quick, final=self.final)}
+        for name in self.only:
+            expect_one_of(name, tuple(every), "only")
+        return [study for name, study in every.items() if name in self.only or not self.only]
+
+
+def _give_evidence(asked: Asked, as_json: bool) -> int:
     """Every study's file of results. A quick run's numbers must not stand on a page."""
-    if quick and results is not None:
-        raise ArgumentError("--results must not come with --quick, whose numbers are rough")
-    if final:
+    for given, option in ((asked.results, "--results"), (asked.compare, "--compare")):
+        if asked.quick and given is not None:
+            raise ArgumentError(f"{option} must not come with --quick, whose numbers are rough")
+    if asked.final:
         read_final()
-    every = {study.name: study for study in studies(quick=quick, final=final)}
-    for name in only:
-        expect_one_of(name, tuple(every), "only")
-    chosen = [study for name, study in every.items() if name in only or not only]
-    load = cache(lambda name: load_workload(name, data, quick=quick, final=final))
-    folder, written = results or output / "results", []
-    total = sum(len(study.parts) + 1 for study in chosen)
+    chosen = asked.studies()
+    # Read first: the same folder may be written.
+    before = {} if asked.compare is None else read_results(asked.compare)
+    load = cache(lambda name: load_workload(name, asked.data, quick=asked.quick, final=asked.final))
+    total = len({part for study in chosen for part in study.parts}) + len(chosen)
+    done: list[Done] = []
+    made: list[Result] = []
+    written: list[Path] = []
+    began = monotonic()
+
+    def write(result: Result) -> None:
+        made.append(result)
+        written.append(result.write(asked.results or asked.output / "results"))
+        if not as_json:
+            say(f"{written[-1]}: {len(result.values)} values")
+
     with progress_bar(total=total, what="parts") as update:
-        for study in chosen:
-            for item in run_study(output, study, load, workers=workers):
-                update(1)
-                if isinstance(item, Result):
-                    written.append(item.write(folder))
-                    if not as_json:
-                        say(f"{written[-1]}: {len(item.values)} values")
+        for item in run_studies(asked.output, chosen, load, workers=asked.workers):
+            update(1)
+            if isinstance(item, Done):
+                done.append(item)
+            else:
+                write(item)
+    if asked.whole:
+        write(effort(chosen, done, (monotonic() - began) / 60, asked.workers))
+    changed = [
+        line for one in made if one.name in before for line in changes(before[one.name], one)
+    ]
     if as_json:
-        print_json({"results": [str(path) for path in written]})
-    return 0
+        print_json({"results": [str(path) for path in written], "changed": changed})
+    else:
+        for line in changed:
+            say(line)
+    return 1 if changed else 0
 
 
 def _work_out(output: Path, as_json: bool) -> int:

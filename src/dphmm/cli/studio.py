@@ -20,12 +20,20 @@ __all__ = ["command"]
 )
 @click.option(
     "--watch",
-    metavar="LEDGER",
+    metavar="PLACE",
+    help="Also show what is being released: a ledger file, a store (its file or address; env:NAME "
+    "and file:PATH hold one) or the address of a service, read as it grows.",
+)
+@click.option(
+    "--key-file",
+    metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Also show what is being released: a ledger of this scenario, read as it grows.",
+    help="The key for a service, of scope read. Default: DPHMM_KEY, or the file DPHMM_KEY_FILE.",
 )
 @click.option("--open/--no-open", "open_page", default=True, help="Open the page in a browser.")
-def command(scenario_file: str | None, port: int, watch: str | None, open_page: bool) -> int:
+def command(
+    scenario_file: str | None, port: int, watch: str | None, key_file: str | None, open_page: bool
+) -> int:
     r"""Draw a policy, see who is exposed, and watch a simulated release.
 
     The page is served to this machine only and works offline. It opens on your scenario, or
@@ -36,7 +44,9 @@ def command(scenario_file: str | None, port: int, watch: str | None, open_page: 
       dphmm studio
       dphmm studio town.toml
       dphmm studio town.toml --watch town.ledger.jsonl
+      dphmm studio town.toml --watch https://releases.example --key-file read.key
     """
+    from dphmm.cli.stores import read_address
     from dphmm.studio.server import serve
 
     def ready(address: str) -> None:
@@ -44,5 +54,6 @@ def command(scenario_file: str | None, port: int, watch: str | None, open_page: 
         if open_page:
             webbrowser.open(address)
 
-    serve(port=port, ready=ready, path=scenario_file, watch=watch)
+    place = None if watch is None else read_address(watch)
+    serve(port=port, ready=ready, path=scenario_file, watch=place, key_file=key_file)
     return 0

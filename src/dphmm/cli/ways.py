@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,9 @@ import click
 from dphmm.chain.anywhere import HELD_OUT
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.ground import Ground
-from dphmm.scenario.counting import Counting, Kind
-from dphmm.scenario.judging import People
+from dphmm.scenario.counting import CONFIDENCE, CONFIDENCES, Counting, Kind
+from dphmm.scenario.coverage import choose_confidence
+from dphmm.scenario.judging import FEWEST, People, Watch
 from dphmm.scenario.learning import (
     Moves,
     learn_public,
@@ -21,6 +23,7 @@ from dphmm.scenario.learning import (
 )
 from dphmm.scenario.models import LearnedModel
 from dphmm.scenario.private import Levels, learn_private
+from dphmm.scenario.scenario import Scenario
 from dphmm.tables.clock import Clock
 from dphmm.tables.states import States
 from dphmm.tables.units import length
@@ -58,9 +61,24 @@ def learn_as(tracks: People, options: dict[str, Any], n_states: int) -> LearnedM
     return learn_public([Moves.of_rows(*track) for track in tracks], n_states, **options)
 
 
-def calibrated(tracks: People, counting: Counting) -> Counting:
-    """The same way of counting at the confidence that suits people held out."""
-    found = counting.held_out(counting.count(*track) for track in tracks)
+def calibrated(
+    tracks: People, counting: Counting, inside: Callable[[LearnedModel], Scenario], watch: Watch
+) -> Counting:
+    """The same way of counting at the confidence under which regions hold people left out."""
+    if len(tracks) < FEWEST or counting.chain == "second":
+        raise click.UsageError(
+            f"--confidence must be a number for fewer than {FEWEST} people, and for pairs"
+        )
+    # What is usual at any time is tempered, and hours are drawn to it.
+    plain, usual = replace(counting, calendar=None), CONFIDENCE[counting.chain]
+
+    def learn(people: People, confidence: float) -> LearnedModel:
+        return learn_walks(people, replace(plain, confidence=confidence))
+
+    found = choose_confidence(
+        lambda people, confidence: learn(people, confidence).model.at(1), tracks,
+        inside(learn(tracks, usual)), among=CONFIDENCES, usual=usual, watch=watch,
+    )  # fmt: skip
     return replace(counting, confidence=found)
 
 

@@ -12,15 +12,17 @@ __all__ = ["as_arrow", "read_rows", "write_rows"]
 
 
 def as_arrow(table: Any, columns: Sequence[str]) -> Any:
-    """A table of Polars, pandas or Arrow with some columns, of which the last may be missing."""
+    """A table of any kind as one of Arrow with some columns, of which the last may be missing."""
     pyarrow = require("pyarrow", "arrow")
     try:
         if hasattr(table, "collect_schema") and hasattr(table, "collect"):
             table = table.collect()
-        if hasattr(table, "to_arrow"):
+        if type(table).__module__.partition(".")[0] in ("pandas", "geopandas", "skmob"):
+            # Other columns may hold what Arrow has no type for, such as points.
+            wanted = [name for name in columns if list(table.columns).count(name) == 1]
+            made = pyarrow.Table.from_pandas(table[wanted], preserve_index=False)
+        elif hasattr(table, "to_arrow"):
             made = table.to_arrow()
-        elif type(table).__module__.partition(".")[0] in ("pandas", "geopandas"):
-            made = pyarrow.Table.from_pandas(table, preserve_index=False)
         else:
             made = pyarrow.table(table)
         named = [name for name in columns if made.schema.names.count(name) == 1]

@@ -27,6 +27,7 @@ from dphmm.client.talking import Call, Page, Pages, Reply, Steps
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DataError, ServiceError, check_name
 from dphmm.geometry.exact import Exact, as_epsilon, whole
+from dphmm.scenario.packing import pack
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.files import as_path, read_text
@@ -186,6 +187,12 @@ def erase(person: str) -> Steps[Erased]:
 
 
 # Parts
+
+
+def scenario_id(scenario: Scenario | str | Path) -> str:
+    """What a service would call a scenario, without asking one."""
+    body = _scenario_body(scenario)
+    return pack(body["scenario"], body["states"], body["model"], body.get("edges"))[0]
 
 
 def row_of(time: int | str, state: Place, epsilon: Exact | None) -> dict[str, Any]:

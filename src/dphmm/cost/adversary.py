@@ -53,8 +53,9 @@ class Knowledge:
     common: Mask
     """The states that both hold possible: somebody is in one of them."""
     epsilon: Loss
-    """The loss of the worst pair of the states that he holds possible, which bounds what he
-    gains about any of them (the appendix counts the common ones only, which is too little)."""
+    """The loss of the worst pair of the states that he holds possible, and of those that stand in
+    for them, which bounds what he gains about any of them (the appendix counts the common ones
+    only, which is too little)."""
     unprotected: IntArray
     """The states that he holds possible and for which Definition 4.4 fails on his set."""
 
@@ -106,7 +107,10 @@ def guarantee_against(
     common = ours & theirs
     loss: Loss = Fraction(0)
     if common.any():
-        loss = constrained_epsilon(query, body, epsilon, theirs, gamma)
+        heard = theirs.copy()
+        # Where the noise was made for others, the nearest of them is answered.
+        heard[query.nearest_states(np.flatnonzero(theirs & ~ours), ours)] = True
+        loss = constrained_epsilon(query, body, epsilon, heard, gamma)
     if (ours == theirs).all():
         case = "same"
     elif (common == theirs).all():

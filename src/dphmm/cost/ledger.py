@@ -19,7 +19,7 @@ from dphmm.cost.totals import Totals
 from dphmm.errors import ArgumentError, expect, expect_each
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact, whole
 
-__all__ = ["Entry", "Ledger"]
+__all__ = ["ELSEWHERE", "Entry", "Ledger"]
 
 
 @dataclass(frozen=True)
@@ -214,3 +214,19 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
             f"<b>{len(self._entries)}</b> answers, epsilon <b>{as_text(self.spent)}</b> spent, "
             f"{limit}"
         )
+
+
+class _Elsewhere(Ledger):
+    """The ledger of a stream whose answers a book admits and counts: it keeps nothing itself."""
+
+    def has(self, time: int, query: str) -> bool:
+        return False
+
+    def check(self, epsilon: Exact, time: int | None = None) -> None:
+        pass
+
+    def record(self, entry: Entry) -> None:
+        pass
+
+
+ELSEWHERE = _Elsewhere()

@@ -1,4 +1,4 @@
-"""What many answers tell of two linked paths, at a small probability of telling more.
+"""What many answers tell of two linked paths, with a small probability left out of it.
 
 The loss of an answer is random, because its noise is. A `PrivacyLoss` is a law of the loss
 that no edge passes: at every epsilon it tells at least as much as each of them (a dominating
@@ -134,7 +134,10 @@ class PrivacyLoss:
         return whole_pairs + self if count % 2 else whole_pairs
 
     def delta(self, epsilon: float) -> float:
-        """The probability, at most, of telling more than epsilon: the hockey-stick divergence.
+        """By how much the probability of any set of answers exceeds e^epsilon times the other one.
+
+        At most: the hockey-stick divergence. The probability of answers that tell more than
+        epsilon can be larger.
 
         Args:
             epsilon: What may be told.
@@ -146,12 +149,14 @@ class PrivacyLoss:
         return min(1.0, told + self.beyond)
 
     def epsilon(self, delta: Exact) -> Loss:
-        """The smallest epsilon, or a little more, that is told but for a probability delta.
+        """The smallest epsilon, or a little more, that is told with a probability delta left out.
 
-        The sum of the epsilons where delta is zero, or too small for floats.
+        That is, no set of answers is more than e^epsilon times as probable, and delta besides, in
+        one state as in the other. The sum of the epsilons where delta is zero, or too small for
+        floats.
 
         Args:
-            delta: The probability of telling more, at least 0 and below 1.
+            delta: The probability left out, at least 0 and below 1.
         """
         chance = exact(delta, "delta")
         if not 0 <= chance < 1:

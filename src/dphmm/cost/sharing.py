@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from typing import Any, NoReturn, SupportsIndex, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from dphmm.errors import ArgumentError
 
-__all__ = ["Single", "one_at_a_time"]
+__all__ = ["UNSHARED", "Single", "one_at_a_time"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -65,6 +65,10 @@ def _close_inherited() -> None:
 
 
 os.register_at_fork(after_in_child=_close_inherited)
+
+
+UNSHARED: AbstractContextManager[object] = nullcontext()
+"""The lock of what one thread makes, uses and forgets."""
 
 
 def one_at_a_time(method: Method) -> Method:

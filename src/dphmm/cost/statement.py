@@ -15,6 +15,7 @@ from dphmm.cost.composition import TIGHT_STATES
 from dphmm.cost.history import History
 from dphmm.cost.limit import Limit
 from dphmm.cost.pair_tables import PairTables
+from dphmm.cost.plotting import plot_statement
 from dphmm.cost.realised import Beliefs, realised_factor
 from dphmm.cost.sequences import (
     is_within_reach,
@@ -26,6 +27,7 @@ from dphmm.cost.windows import window_bracket
 from dphmm.cost.words import (
     NEARER,
     OWN_MOVES,
+    SHAPED,
     THESE_ANSWERS,
     conditions,
     describe_bracket,
@@ -131,6 +133,8 @@ class PrivacyStatement:
     """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
     """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
+    filled: bool = False
+    """Whether steps without a row may have been answered, from the state of another one."""
     tells: Tells | None = None
     """What they tell together of linked paths, of moments and of places, if that was asked."""
 
@@ -170,16 +174,16 @@ class PrivacyStatement:
             lines += self.tells.lines(only)
         if self.adaptive:
             lines.append(
-                "The noise was shaped by earlier answers (a flat hull, or delta above zero), so "
-                "these values hold for this history only and were not known beforehand; states "
-                "that delta left out are not covered."
+                f"The noise may have been shaped by earlier answers ({SHAPED}), so these values "
+                f"hold for this history only and were not known beforehand; states that delta "
+                f"left out are not covered."
             )
         return "\n".join(lines)
 
     @property
     def condition(self) -> str:
         """For whom all of it holds, to end a sentence with; nothing for everybody."""
-        return conditions(stated_zeros=self.stated_zeros, delta=self.delta, alone=self.is_part)
+        return self._conditions(self.stated_zeros)
 
     @property
     def is_part(self) -> bool:
@@ -189,11 +193,13 @@ class PrivacyStatement:
     @property
     def prices(self) -> str:
         """The epsilon at an instant, within any window of the limit, and in all, in words."""
-        whole = f"{show_number(self.spent)} {THESE_ANSWERS if self.is_part else 'in all'}"
+        whole = show_number(self.spent)
         if not self.windows:
-            return whole
+            return f"{whole} {THESE_ANSWERS if self.is_part else 'in all'}"
         within = [f"{show_number(most)} at most in any {length}" for length, most in self.windows]
-        return ", ".join([f"{show_number(self.linked)} at an instant", *within, whole])
+        parts = [f"{show_number(self.linked)} at an instant", *within]
+        rest = [f"{whole} together", THESE_ANSWERS] if self.is_part else [f"{whole} in all"]
+        return ", ".join(parts + rest)
 
     def plain(self) -> dict[str, Any]:
         """The same in fields for programs: exact fractions as texts, `inf` without limit."""
@@ -213,6 +219,11 @@ class PrivacyStatement:
             "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
             "tells": None if self.tells is None else self.tells.plain(),
         }
+
+    def __str__(self) -> str:
+        return self.text()
+
+    plot = plot_statement
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in self.text().splitlines())
@@ -249,10 +260,14 @@ class PrivacyStatement:
                 f"{_count(self.width, 'step')} {_within(own.window)}",
             ]
         values.append(f"the whole path {_between_paths(own.sequence)}")
-        limited = self.stated_zeros or self.delta
+        limited = self.stated_zeros or self.delta or self.filled
         whoever = "For" if limited else "These hold whatever you did; for"
-        only = conditions(stated_zeros=False, delta=self.delta, alone=self.is_part)
-        return f"{whoever} {OWN_MOVES}: {', '.join(values)}{only}."
+        return f"{whoever} {OWN_MOVES}: {', '.join(values)}{self._conditions(False)}."
+
+    def _conditions(self, stated_zeros: bool) -> str:
+        return conditions(
+            stated_zeros=stated_zeros, delta=self.delta, alone=self.is_part, filled=self.filled
+        )
 
 
 def privacy_statement(

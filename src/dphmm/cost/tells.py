@@ -16,15 +16,14 @@ from dphmm.cost.moments import follow_work
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
 from dphmm.cost.realised import as_factor
 from dphmm.cost.whereabouts import Whereabouts
-from dphmm.cost.words import is_useful, show_factor, show_number
-from dphmm.geometry.exact import as_text
+from dphmm.cost.words import describe_chance, is_useful, show_factor, show_number
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected
 
 __all__ = ["DELTA", "Tells", "linked_loss", "tell"]
 
 DELTA = Fraction(1, 10**6)
-"""The chance that a statement leaves for linked paths to lose more."""
+"""The chance that a statement leaves out of what linked paths lose."""
 
 OFTEN = 8
 """The law of an answer's loss is worked out if so many answers have it; it pays with many."""
@@ -43,9 +42,9 @@ class Tells:
     linked: Fraction
     """Between two paths that are equal or linked at every time: the sum of the epsilons."""
     linked_delta: Loss | None
-    """The same but for a chance of `delta`, if times, prices and bodies depend on no answer."""
+    """The same with `delta` left out, if times, prices and bodies depend on no answer."""
     delta: Fraction
-    """The chance of losing more than `linked_delta`."""
+    """What the chance of a set of answers may differ by, beside the factor of `linked_delta`."""
     leakage: Leakage | None
     """What all answers tell of one moment until the last, over all paths; None if not computed."""
     realised: float
@@ -81,10 +80,7 @@ class Tells:
             f"door all day: {show_factor(self.linked)}{only}."
         ]
         if self.linked_delta is not None and self.linked_delta < self.linked:
-            lines.append(
-                f"The same but for a chance of {as_text(self.delta)}, if times and prices were "
-                f"not chosen after earlier answers: {show_factor(self.linked_delta)}{only}."
-            )
+            lines.append(describe_chance(self.linked_delta, self.delta, only))
         if self.leakage is not None and self.leakage.linked is not None:
             kind = "" if self.leakage.is_exact else ", an upper bound"
             kind = f", counted {self.leakage.counted}" if self.leakage.counted else kind

@@ -21,6 +21,8 @@ def add_up(prices: Collection[Fraction]) -> Fraction:
     """
     if len(prices) == 2:  # the price of one answer is added to those before
         before, price = prices
+        if before.denominator == price.denominator:
+            return Fraction(before.numerator + price.numerator, before.denominator)
         return before + price
     size = lcm(*(price.denominator for price in prices))
     return Fraction(sum(price.numerator * (size // price.denominator) for price in prices), size)
@@ -32,7 +34,9 @@ def add_costs(costs: Sequence[Fraction | float]) -> Fraction | float:
     >>> add_costs([Fraction(1, 2), inf])
     inf
     """
-    if any(cost == inf for cost in costs if isinstance(cost, float)):
+    if not any(isinstance(cost, float) for cost in costs):
+        return add_up(costs)  # type: ignore[arg-type]
+    if inf in costs:
         return inf
     return add_up([Fraction(cost) if isinstance(cost, float) else cost for cost in costs])
 

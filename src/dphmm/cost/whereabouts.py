@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, IntArray
+from dphmm.cost.words import show_share
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.states import as_floats
 
@@ -78,8 +79,9 @@ class Whereabouts:
         if not self.has_places:
             return (
                 f"Somebody who knows only the published model and these answers names {your} state "
-                f"rightly with probability {self.guess:.2g} on average, by the model's reckoning; "
-                f"without the answers {self.guess_before:.2g}. Whoever knows more can do better."
+                f"rightly with probability {show_share(self.guess)} on average, by the model's "
+                f"reckoning; without the answers {show_share(self.guess_before)}. Whoever knows "
+                f"more can do better."
             )
         near = ", ".join(f"{self._length(radius)} {when}".strip() for when, radius in self.radii)
         hours = f" (hours in {self.zone})" if self.zone and self.radii[0][0] else ""

@@ -13,14 +13,19 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "FILLED",
     "NEARER",
     "OWN_MOVES",
+    "SHAPED",
     "THESE_ANSWERS",
+    "UNLESS_NARROWED",
     "WORST_PAIRS",
     "conditions",
     "describe_answer",
     "describe_bracket",
+    "describe_chance",
     "describe_given",
+    "describe_lone",
     "describe_people",
     "is_useful",
     "release_statement",
@@ -28,16 +33,29 @@ __all__ = [
     "show_number",
     "show_odds",
     "show_share",
+    "to_protect",
 ]
 
 CONDITION = "for people who move as the model says is possible from its start"
 """What every sentence says that rests on a zero which somebody stated."""
+
+FILLED = "for people who were where they were answered, also at steps without a row"
+"""What every sentence about paths says where gaps are answered: a row may stand for many steps."""
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
 
 THESE_ANSWERS = "by these answers alone"
 """What a sentence says where more was said about the same person, or may have been."""
+
+SHAPED = "a flat hull, or delta above zero"
+"""How earlier answers come to shape later noise."""
+
+THESE_TIMES = "at the times in this file"
+"""What was given away is looked for at these: where steps have no row, more may be known."""
+
+UNLESS_NARROWED = "as long as no answer narrows down what is possible"
+"""What a sentence says before any answer where one may change who is exposed."""
 
 WORST_PAIRS = "as the sum of each step's worst pair"
 """Where an upper bound comes from that needs no table."""
@@ -67,7 +85,7 @@ def release_statement(
         stated_zeros: Whether some states are impossible because somebody said so, so that the
             sentence has a condition.
     """
-    about = (epsilon.as_integer_ratio(), delta, stated_zeros)
+    about = (epsilon.as_integer_ratio(), delta or 0, stated_zeros)
     text = step.sentences.get(about)
     if text is None:
         text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
@@ -77,9 +95,8 @@ def release_statement(
 def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
     rests = stated_zeros and not step.possible.all()
     if step.is_lone:
-        one = f"possible {CONDITION}" if rests else "possible"
-        one = f"in {_location_set(delta)}" if delta else one
-        return f"Only one state is {one}, so the answer is public; nothing was drawn."
+        only = describe_lone("state", stated_zeros=rests, delta=delta)
+        return f"{only}, so the answer is public; nothing was drawn."
     text = (
         f"Odds between two linked states change by at most a factor "
         f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
@@ -91,15 +108,40 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
     return text
 
 
-def conditions(*, stated_zeros: bool, delta: Exact, alone: bool = False) -> str:
+def describe_lone(what: str, *, stated_zeros: bool, delta: Exact) -> str:
+    """That there is one state to protect, and why.
+
+    Args:
+        what: What a state is called, such as "place".
+        stated_zeros: Whether others are impossible because somebody said so.
+        delta: That of the plan.
+    """
+    rests = f" {CONDITION}" if stated_zeros and not delta else ""
+    return f"Only one {what} is {to_protect(delta)}{rests}"
+
+
+def to_protect(delta: Exact) -> str:
+    """What states are that noise is made for: possible, or in a location set.
+
+    Args:
+        delta: That of the plan.
+    """
+    return f"in {_location_set(delta)}" if delta else "possible"
+
+
+def conditions(
+    *, stated_zeros: bool, delta: Exact, alone: bool = False, filled: bool = False
+) -> str:
     """For whom a promise to linked states holds, to end its sentence with; nothing for everybody.
 
     Args:
         stated_zeros: Whether it rests on a zero that somebody stated.
         delta: That of the plan.
         alone: Whether it counts some of the answers about a person alone.
+        filled: Whether steps without a row may have been answered.
     """
     only = f", {CONDITION}" if stated_zeros else ""
+    only = f", {FILLED}{only}" if filled else only
     only = f", {THESE_ANSWERS}{only}" if alone else only
     return f"{only}; states outside {_location_set(delta)} are not protected" if delta else only
 
@@ -128,11 +170,29 @@ def describe_answer(price: Fraction, what: str, only: str) -> str:
     )
 
 
+def describe_chance(loss: Loss, chance: Fraction, only: str) -> str:
+    """What two linked paths lose if a chance is left out of it, in a sentence.
+
+    Odds may move further with a larger chance than this one: it is added to that of each set of
+    answers, and is not the chance of a bad one.
+
+    Args:
+        loss: What is lost besides.
+        chance: The delta.
+        only: For whom it holds, to end a sentence with; nothing for everybody.
+    """
+    return (
+        f"The same for the chance of any conclusion from all answers, if times and prices were not "
+        f"chosen after earlier ones: between two such paths it differs {show_factor(loss)}, and by "
+        f"{as_text(chance)} besides{only}."
+    )
+
+
 def describe_bracket(lower: Loss, lower_from: str, upper: Loss, upper_from: str) -> str:
     """What is known of a worst case that lies between two losses, and where these come from."""
     useless = "no useful limit: " if lower > LARGEST_LOSS else ""
     return (
-        f"{useless}the worst case lies between epsilon {_write(float(f'{float(lower):.4g}'))} "
+        f"{useless}the worst case lies between epsilon {_write(-round_up(-lower, 4))} "
         f"({lower_from}) and {show_number(upper)} ({upper_from})"
     )
 
@@ -154,14 +214,15 @@ def describe_given(
     more = "whoever knows more can be surer"
     if not is_sure:
         return (
-            f"These answers gave away no {one} of {person}: {reader} holds no single {one} for "
-            f"likelier than all others together. The surest is {place} {when} ({share}); {more}."
+            f"These answers gave away no {one} of {person} {THESE_TIMES}: {reader} holds no single "
+            f"{one} for likelier than all others together at any of them. The surest is {place} "
+            f"{when} ({share}); {more}."
         )
     count = f"one {one}" if len(given) == 1 else f"{len(given)} {what}"
     there = "at" if len(given) == 1 else "there, for longest at"
     return (
-        f"These answers gave away {count} of {person}: {reader} believes {person} to have been "
-        f"{there} {place} {when}, rather than anywhere else ({share}); {more}."
+        f"These answers gave away {count} of {person} {THESE_TIMES}: {reader} believes {person} to "
+        f"have been {there} {place} {when}, rather than anywhere else ({share}); {more}."
     )
 
 
@@ -176,9 +237,9 @@ def describe_people(people: int, given: int, what: str) -> str:
     one = what.removesuffix("s")
     whom = f"{given} of {people} people" if given else f"none of the {people} people"
     return (
-        f"These answers gave away a {one} of {whom}, to a reader who knows only the published "
-        f"model and the answers about them: a {one} and a time at which it is likelier than all "
-        f"others together. Whoever knows more can be surer."
+        f"These answers gave away a {one} of {whom} {THESE_TIMES}, to a reader who knows only the "
+        f"published model and the answers about them: a {one} and a time at which it is likelier "
+        f"than all others together. Whoever knows more can be surer."
     )
 
 

@@ -10,9 +10,10 @@ from dphmm.evaluate.metrics import (
     moving_average,
     protected_state,
 )
-from dphmm.evaluate.parts import Measurable, Study, measured, run, run_study
+from dphmm.evaluate.parts import Measurable, Study, measured
 from dphmm.evaluate.readers import Reader, first_order, hourly, momentum, second_order
 from dphmm.evaluate.results import Result, Table, Value, read_result, read_results
+from dphmm.evaluate.runs import run, run_studies, run_study
 from dphmm.evaluate.study import Fold, folds_of, ratios
 from dphmm.evaluate.workloads import Workload, load_workload
 
@@ -45,6 +46,7 @@ __all__ = [
     "read_result",
     "read_results",
     "run",
+    "run_studies",
     "run_study",
     "second_order",
     "tasks_of",

@@ -35,17 +35,20 @@ def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
         final: Whether they are of the locked people; these have files of their own.
     """
     if final:
-        every = _of_people(quick)
-        return [replace(study, name=f"final.{study.name}") for study in every]
-    return [_worked_examples(), *_of_people(quick), *city_comparisons(quick)]
+        return [replace(study, name=f"final.{study.name}") for study in _of_people(quick)]
+    return [
+        _worked_examples(),
+        clock_study(quick=quick),
+        theorems_study(quick=quick),
+        *_of_people(quick),
+        *city_comparisons(quick),
+    ]
 
 
 def _of_people(quick: bool) -> list[Study]:
-    """The studies that read people's tracks."""
+    """The studies that are repeated with the locked people at the end."""
     return [
-        clock_study(quick=quick),
         *(claims_study(name, quick=quick) for name in CLAIMED),
-        theorems_study(quick=quick),
         reading_study(quick=quick),
         *data_comparisons(quick),
     ]

@@ -7,22 +7,24 @@ are the same. Parts hold errors and degrees of protection of true states, so the
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import process_time
 from typing import Any, Protocol
 
 import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.evaluate.fingerprint import LENGTH, code_digest
-from dphmm.evaluate.results import Result, Table, Value, machine
+from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.workloads import Workload
 from dphmm.tables.files import whole_file
 
-__all__ = ["Measurable", "Part", "Study", "kept", "measured", "run", "run_study"]
+__all__ = ["Measurable", "Part", "Study", "keep", "kept", "measured", "seconds_of"]
+
+SECONDS = "processor_seconds"
+"""Kept beside a result: what it cost."""
 
 
 class Measurable(Protocol):
@@ -84,78 +86,21 @@ def kept(folder: Path, workload: Workload, task: Measurable) -> Path:
 def measured(folder: Path, workload: Workload, task: Measurable) -> dict[str, FloatArray]:
     """The result of a task that was run."""
     with np.load(kept(folder, workload, task)) as arrays:
-        return {key: arrays[key] for key in arrays.files}
+        return {key: arrays[key] for key in arrays.files if key != SECONDS}
 
 
-def run(
-    folder: Path, workload: Workload, tasks: Sequence[Measurable], *, workers: int = 2
-) -> Iterator[tuple[Measurable, bool]]:
-    """Measure what is not yet kept; yields every task when its result is there, and if it was."""
-    waiting: list[Measurable] = []
-    for task in tasks:
-        if kept(folder, workload, task).exists():
-            yield task, True
-        else:
-            waiting.append(task)
-    if workers < 2 or len(waiting) < 2:
-        for task in waiting:
-            _keep(folder, workload, task)
-            yield task, False
-        return
-    # Forked copies of polars' threads would hang, so workers start fresh.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin, (folder, workload)) as pool:
-        futures = {pool.submit(_work, task): task for task in waiting}
-        for future in as_completed(futures):
-            future.result()
-            yield futures[future], False
+def seconds_of(folder: Path, workload: Workload, task: Measurable) -> float:
+    """The processor time that a task took when it was run."""
+    with np.load(kept(folder, workload, task)) as arrays:
+        return float(arrays[SECONDS])
 
 
-def run_study(
-    folder: Path,
-    study: Study,
-    load: Callable[[str], Workload],
-    *,
-    workers: int = 2,
-) -> Iterator[tuple[Part, bool] | Result]:
-    """Measure the parts of a study, each yielded when it is there; the last is the result."""
-    workloads = {name: load(name) for name in dict.fromkeys(name for name, _ in study.parts)}
-    for name, workload in workloads.items():
-        tasks = [task for where, task in study.parts if where == name]
-        for task, was in run(folder, workload, tasks, workers=workers):
-            yield (name, task), was
-    found = {part: measured(folder, workloads[part[0]], part[1]) for part in study.parts}
-    values, tables = study.summarise(workloads, found)
-    data = dict(study.data)
-    for name, workload in workloads.items():
-        data |= {name: workload.digest, **workload.files}
-    yield Result(
-        name=study.name,
-        about=study.about,
-        module=study.module,
-        values=values,
-        tables=tables,
-        settings=study.settings,
-        seeds=study.seeds,
-        data=data,
-        machine=machine() if study.timed else None,
-    )
-
-
-_given: list[tuple[Path, Workload]] = []
-
-
-def _begin(folder: Path, workload: Workload) -> None:
-    _given.append((folder, workload))
-
-
-def _work(task: Measurable) -> None:
-    _keep(*_given[-1], task)
-
-
-def _keep(folder: Path, workload: Workload, task: Measurable) -> None:
+def keep(folder: Path, workload: Workload, task: Measurable) -> None:
+    """Measure a task and keep its result, with the processor time that it took."""
     path = kept(folder, workload, task)
     path.parent.mkdir(parents=True, exist_ok=True)
+    began = process_time()
     results = task.measure(workload)
+    results[SECONDS] = np.array(process_time() - began)
     with whole_file(path, private=True) as file:
         np.savez_compressed(file, **results)  # type: ignore[arg-type]

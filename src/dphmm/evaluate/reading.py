@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dphmm._types import FloatArray
+from dphmm._types import FloatArray, IntArray
 from dphmm.chain.belief import Belief
 from dphmm.evaluate.intervals import RULE, People, by_person
 from dphmm.evaluate.late import learn_chain
@@ -23,13 +23,13 @@ from dphmm.evaluate.parts import Part, Study
 from dphmm.evaluate.protocol import protocol, seeds
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.study import FOLDS, Fold
+from dphmm.evaluate.together import law_likelihoods, medians, read_together
 from dphmm.evaluate.workloads import Workload
 from dphmm.noise.distance import mean_noise
+from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
-from dphmm.release.schedule import Schedule
-from dphmm.release.stream import Stream
 
 __all__ = ["Reading", "reading_study"]
 
@@ -69,9 +69,11 @@ class Reading:
         query = workload.query
         model, start = learn_chain(workload, [trip.states for trip in training], None)
         policy = PolicyGraph.within_distance(query, workload.radius)
-        plan = Plan(policy, query, mechanism=self.mechanism)
         everywhere = np.ones(query.n_states, dtype=bool)
         usual = Plan(policy, query).at(everywhere).mechanism(Fraction(1))
+        plan = Plan(policy, query, mechanism=self.mechanism)
+        # A chain that may go anywhere rules nobody out, so every answer has this noise.
+        law = plan.at(everywhere).mechanism(Fraction(self.epsilon))
         shape = (len(self.seeds), len(runs), self.steps)
         found = {name: np.empty(shape) for name in KINDS}
         names = sorted(met)
@@ -82,19 +84,26 @@ class Reading:
         found["without"] = np.array(
             [distances(guess, query.values[trip.states]) for trip in runs]
         ).reshape(shape[1:])
-        for place, seed in enumerate(self.seeds):
-            for row, trip in enumerate(runs):
-                noise = np.random.default_rng([NOISE, seed, self.fold, row])
-                stream = Stream(
-                    model, plan, epsilon=Fraction(self.epsilon), start=start,
-                    schedule=Schedule(every=self.every, phase=1),
-                    randomness=SeededRandomness(noise), estimate="median",
-                )  # fmt: skip
-                truth = query.values[trip.states]
-                now = np.array([stream.release(int(state)).estimate for state in trip.states])
-                found["filtered"][place, row] = distances(now, truth)
-                found["smoothed"][place, row] = distances(stream.smoothed(), truth)
+        for row, trip in enumerate(runs):
+            told: list[FloatArray | None] = [None] * self.steps
+            told[:: self.every] = [
+                law_likelihoods(law, said) for said in self.answers(law, trip.states, row)
+            ]
+            beliefs = read_together(told, model, start, len(self.seeds))
+            truth = query.values[trip.states]
+            for kind, places in zip(KINDS, beliefs, strict=True):
+                found[kind][:, row] = distances(medians(places, query.values), truth[:, None]).T
         return found
+
+    def answers(self, law: Mechanism, states: IntArray, row: int) -> IntArray:
+        """What is said on the lattice, every few steps from the first on: (times, seeds, 2)."""
+        spoken, query = states[:: self.every], law.query
+        said = []
+        for seed in self.seeds:
+            noise = SeededRandomness(np.random.default_rng([NOISE, seed, self.fold, row]))
+            drawn = law.sample_lattice_many(0, len(spoken), noise).astype(np.int64)
+            said.append(drawn - query.points[0] + query.points[spoken])
+        return np.stack(said, axis=1)
 
 
 def reading_study(*, quick: bool = False) -> Study:
@@ -123,16 +132,18 @@ def reading_study(*, quick: bool = False) -> Study:
         for setting in chosen["settings"]:
             key = _key(setting)
             people = _people([found["geolife", task] for task in parts[key]], len(every))
-            told = dict(_values(people, chosen["goals"].get(setting["epsilon"])))
+            goals = chosen["goals"].get(setting["epsilon"])
+            told = dict(_values(people, goals if setting["mechanism"] == "staircase" else None))
             values |= {f"{key}.{name}": value for name, value in told.items()}
-            words = f"ε = {setting['epsilon']} every {setting['every']}, {setting['mechanism']}"
-            rows["utility"].append((words.replace("every 1,", "every step,"), *_utility(told)))
-            rows["attack"].append((words.replace("every 1,", "every step,"), *_attack(told)))
+            words = _words(setting)
+            rows["utility"].append((words, _promise(setting, steps), *_utility(told)))
+            rows["attack"].append((words, *_attack(told)))
         far = next(iter(parts))
         values["without"] = values.pop(f"{far}.without")
         return values, {
             "utility": Table(
-                ("setting", *(f"share of the raw error, {word}" for word in KINDS.values()),
+                ("setting", "promise for paths linked at every time",
+                 *(f"share of the raw error, {word}" for word in KINDS.values()),
                  *(f"worst person, {word}" for word in KINDS.values()),
                  *(f"goal, {word}" for word in KINDS.values())),
                 tuple(rows["utility"]),
@@ -157,6 +168,20 @@ def reading_study(*, quick: bool = False) -> Study:
 
 def _key(setting: Mapping[str, Any]) -> str:
     return f"{setting['mechanism']}.{setting['epsilon']}every{setting['every']}"
+
+
+def _words(setting: Mapping[str, Any]) -> str:
+    often = "every step" if setting["every"] == 1 else f"every {setting['every']} steps"
+    noise = {"knorm": "K-norm"}.get(setting["mechanism"], setting["mechanism"])
+    return f"ε = {setting['epsilon']} {often}, {noise}"
+
+
+def _promise(setting: Mapping[str, Any], steps: int) -> str:
+    """What an instant, a window and a run cost: no window of `every` steps holds two answers."""
+    price, every = Fraction(setting["epsilon"]), setting["every"]
+    window = "step" if every == 1 else f"{every} steps"
+    whole = price * len(range(0, steps, every))
+    return f"{price} at an instant, {price} in any {window}, {whole} in {steps} steps"
 
 
 def _people(results: list[dict[str, FloatArray]], number: int) -> People:

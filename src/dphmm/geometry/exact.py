@@ -51,6 +51,8 @@ def exact(number: Exact, argument: str = "number") -> Fraction:
     """
     if type(number) is Fraction:
         return _within_floats(number, argument)
+    if type(number) is int:
+        return _within_floats(Fraction(number), argument)
     given = number
     if isinstance(number, (float, np.floating)):
         number = repr(float(number))

@@ -22,6 +22,7 @@ from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.boundary import Boundary, boundary
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, exact
 from dphmm.geometry.lattice import SAFE, determinant, exact_product, largest, span_transform
+from dphmm.geometry.plotting import plot_hull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import as_array
 
@@ -290,6 +291,8 @@ class SensitivityHull:
         """The cross-polytope of the l1 sensitivity, Laplace's body (Theorem 5.1)."""
         size = int(self.l1_sensitivity / self.step)
         return self.from_lattice(size * np.eye(self.dimension, dtype=object), self.step)
+
+    plot = plot_hull
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SensitivityHull):

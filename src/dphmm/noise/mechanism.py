@@ -129,8 +129,11 @@ class Mechanism:
                 default.
         """
         state_number(state, self.query.n_states)
-        if possible is not None and not possible_mask(possible, self.query.n_states)[state]:
-            (state,) = self.query.nearest_states([state], possible)
+        if possible is not None:
+            # Where the state is one of them they are not empty; otherwise it is asked below.
+            mask = possible_mask(possible, self.query.n_states, empty=True)
+            if not mask[state]:
+                (state,) = self.query.nearest_states([state], possible)
         source = _source(randomness)
         if not isinstance(context, tuple) or not all(isinstance(name, bytes) for name in context):
             raise ArgumentError(f"context must be a tuple of bytes, got {context!r}")
@@ -173,7 +176,7 @@ class Mechanism:
         """What draws the noise: cones, an envelope or layers, by a public rule (`sampler_of`)."""
         return sampler_of(self.body, self.epsilon, self.gamma)
 
-    @property
+    @cached_property
     def law(self) -> tuple[bytes, ...]:
         """All that decides the distribution of an answer, for keyed noise."""
         steps = () if self.gamma is None else (f"staircase {self.gamma}".encode(),)

@@ -30,6 +30,7 @@ from dphmm.geometry.states import possible_mask
 from dphmm.noise.mechanism import Mechanism, body_for, lattice_vector
 from dphmm.noise.randomness import encoded
 from dphmm.noise.staircase import as_gamma, best_gamma, largest_loss
+from dphmm.policy.friends import to_opendp
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.repair import RepairMethod, added_edges
 from dphmm.policy.sensitivity import sensitivity_hull
@@ -58,9 +59,8 @@ class Noise:
         # Not by the fraction itself, whose hash costs as much as the rest of this.
         made = self._made.get(ratio := epsilon.as_integer_ratio())
         if made is None:
-            gamma = self.gamma
-            if self.staircase and gamma is None:
-                gamma = best_gamma(self.body.rank, epsilon)
+            best = self.staircase and self.gamma is None
+            gamma = best_gamma(self.body.rank, epsilon) if best else self.gamma
             made = self._made[ratio] = Mechanism(self.query, self.body, epsilon, gamma)
         return made
 
@@ -254,6 +254,8 @@ class Plan:
         repair = "no repair" if self.repair is None else f"repair {self.repair}"
         return f"Plan({self.query.n_states} states, {self.mechanism}, {repair})"
 
+    to_opendp = to_opendp
+
     @cached_property
     def digest(self) -> bytes:
         """A fingerprint of everything here that can shape an answer, for keyed noise."""
@@ -365,8 +367,7 @@ class Differences:
     def of(cls, query: Query, policy: PolicyGraph) -> Differences:
         """Group the edges of a policy that stand alone."""
         vectors = query.points[policy.links[:, 0]] - query.points[policy.links[:, 1]]
-        order = np.lexsort(vectors.T)
-        ordered = vectors[order]
+        ordered = vectors[order := np.lexsort(vectors.T)]
         fresh = np.ones(len(ordered), dtype=bool)
         fresh[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
         class_of = np.empty(len(ordered), dtype=np.int64)
@@ -393,8 +394,7 @@ def location_set(probabilities: FloatArray, delta: float) -> Mask:
     Ties go to the lowest state, so the set is the same for everyone.
     """
     order = np.argsort(-probabilities, kind="stable")
-    reached = np.cumsum(probabilities[order])
-    count = int(np.searchsorted(reached, 1 - delta)) + 1
+    count = int(np.searchsorted(np.cumsum(probabilities[order]), 1 - delta)) + 1
     chosen = np.zeros(len(probabilities), dtype=bool)
     chosen[order[:count]] = True
     return chosen & (probabilities > 0)

@@ -222,10 +222,12 @@ def admit(
 
 def _is_plain(times: IntArray, latest: int, opens: int) -> bool:
     """Whether rows come in order of time, and none is late, far or there twice."""
-    if not len(times) or times[0] < opens or times[-1] > LATEST:
+    if not len(times):
         return False
-    near = times[-1] - latest <= LONGEST_GAP
-    return bool(near and (times[1:] > times[:-1]).all())
+    first, last = int(times[0]), int(times[-1])
+    if first < opens or last > LATEST or last - latest > LONGEST_GAP:
+        return False
+    return len(times) == 1 or bool((times[1:] > times[:-1]).all())
 
 
 def _is_cheap(place: Place, times: IntArray, price: Fraction, limit: Limit, clock: str) -> bool:

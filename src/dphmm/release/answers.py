@@ -90,7 +90,8 @@ class Answers:
         self.times = times
         self.private = private
         self.lattice: ObjectArray = np.zeros((rows, query.dimension), dtype=np.int64)
-        self.estimate: FloatArray = np.full((rows, query.dimension), np.nan)
+        self.estimate: FloatArray = np.empty((rows, query.dimension))
+        self.estimate.fill(np.nan)
         self.silent: Mask = np.zeros(rows, dtype=bool)
         """Where nothing was said: there is an estimate and no answer."""
         self.epsilons: list[Fraction | None] = [None] * rows
@@ -102,6 +103,8 @@ class Answers:
         """Of old answers that were given when the lattice had another spacing."""
         self.earlier: set[int] = set()
         """Rows with old answers that another law shaped."""
+        self._released: Release | None = None
+        """The answer of a table of one, as its stream gave it."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -122,6 +125,16 @@ class Answers:
         self.silent[rows] = False
         self._price(rows, estimate, epsilon, constrained, statement)
 
+    def fill_row(self, row: int, release: Release, constrained: Fraction | float) -> None:
+        """Write what a stream has said, and what it costs the worst pair, into a row."""
+        lattice = release.lattice
+        if lattice.dtype == object and self.lattice.dtype != object:
+            self.lattice = self.lattice.astype(object)
+        self.lattice[row], self.estimate[row] = lattice, release.estimate
+        self.epsilons[row], self.constrained[row] = release.epsilon, constrained
+        self.statements[row] = release.statement
+        self._released = release if len(self) == 1 else None
+
     def pass_over(self, rows: IntArray, estimate: FloatArray) -> None:
         """Write into some rows that nothing was said there."""
         self.silent[rows] = True
@@ -135,6 +148,7 @@ class Answers:
         constrained: Fraction | float,
         statement: str,
     ) -> None:
+        self._released = None
         self.estimate[rows] = estimate
         for row in rows.tolist():
             self.epsilons[row] = epsilon
@@ -145,6 +159,7 @@ class Answers:
         """Take answers over from rows of another table, or from other rows of this one."""
         if other.lattice.dtype == object and self.lattice.dtype != object:
             self.lattice = self.lattice.astype(object)
+        self._released = None
         self.lattice[rows] = other.lattice[sources]
         self.silent[rows] = other.silent[sources]
         self.estimate[rows] = other.estimate[sources]
@@ -187,6 +202,8 @@ class Answers:
 
     def release(self, row: int) -> Release:
         """One answer as a stream would have given it."""
+        if self._released is not None:
+            return self._released
         epsilon, spacing = self.epsilons[row], self._spacings.get(row, self.query.step)
         assert epsilon is not None
         if self.silent[row]:

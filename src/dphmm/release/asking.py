@@ -31,6 +31,9 @@ ONLY = np.zeros(1, dtype=np.int64)
 ONLY.flags.writeable = False
 """The number of the row of an ask that has one."""
 
+NOWHERE = Place()
+"""Where a person is whom nobody has looked up."""
+
 STEP = 400
 """States that could be looked at in the time that a step takes besides."""
 
@@ -86,9 +89,11 @@ class Part:
     """Rows, slots and states of all steps to be looked at; -1 for a step without a row."""
     done: int = 0
     """How many of them have been looked at."""
-    found: Place = field(default_factory=Place)
+    found: Place = NOWHERE
     """Where the book says that the person is."""
-    place: Place = field(default_factory=Place)
+    recalled: bool = False
+    """Whether it only remembers that, so that a commit must compare it."""
+    place: Place = NOWHERE
     """Where they are after what was drawn since."""
     works: list[Work] = field(default_factory=list)
     spent: list[Span] = field(default_factory=list)

@@ -21,7 +21,16 @@ from dphmm.release.moment import Line, check_randomness
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
-__all__ = ["Book", "KeyInUse", "check_adoption", "check_commit", "check_key", "fingerprint_of"]
+__all__ = [
+    "Book",
+    "KeyInUse",
+    "Remembering",
+    "check_adoption",
+    "check_commit",
+    "check_key",
+    "fingerprint_of",
+    "recall",
+]
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,21 @@ class Book(Protocol):
         """
 
 
+@runtime_checkable
+class Remembering(Protocol):
+    """A book that remembers where people were after its own last commit, and need not look."""
+
+    def recall(self, line: Line) -> Place | None:
+        """Where somebody was then; None if that is not known.
+
+        Somebody else may have answered since: it serves for what is committed, which compares it,
+        and for nothing else.
+
+        Args:
+            line: Who, and which question.
+        """
+
+
 def check_commit(
     answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
 ) -> None:
@@ -160,6 +184,16 @@ def fingerprint_of(randomness: Randomness | None) -> str | None:
 def _is_book(kind: type) -> bool:
     """Whether a class has all that a book has: asked before every answer, so once for each."""
     return issubclass(kind, Book)
+
+
+@cache
+def _can_recall(kind: type) -> bool:
+    return issubclass(kind, Remembering)
+
+
+def recall(book: Book, line: Line) -> Place | None:
+    """Where a book remembers somebody to be, if it is one that does; see `Remembering`."""
+    return book.recall(line) if _can_recall(type(book)) else None  # type: ignore[attr-defined]
 
 
 def check_key(book: Book, randomness: Randomness | None) -> None:

@@ -74,7 +74,7 @@ def draw(works: Sequence[Work], source: Randomness) -> list[Answers]:
     tables = []
     for some in by_terms.values():
         terms = some[0].terms
-        lines = [work.line for work in some for _ in work.times]
+        lines = [line for work in some for line in [work.line] * len(work.times)]
         times = np.concatenate([work.times for work in some]) if some[1:] else some[0].times
         table = Answers(terms.plan.query, terms.law, lines, times, source.private)
         first = 0
@@ -134,21 +134,14 @@ def _draw_alone(work: Work, source: Randomness) -> None:
     assert work.answers is not None
     rows = zip(work.times.tolist(), work.states.tolist(), work.spoken.tolist(), strict=True)
     for place, (time, state, spoken) in enumerate(rows):
-        row = np.array([work.span[0] + place])
+        row = work.span[0] + place
         if (gap := time - stream.time - 1) > 0:
             stream.skip(gap)
         if not spoken:
-            work.answers.pass_over(row, stream.repeat(()).estimate)
+            work.answers.pass_over(np.array([row]), stream.repeat(()).estimate)
             continue
         release = stream.release(state, None if work.prices is None else work.prices[place])
-        work.answers.fill(
-            row,
-            release.lattice,
-            release.estimate,
-            release.epsilon,
-            stream.said[-1].step.constrained(release.epsilon),
-            release.statement,
-        )
+        work.answers.fill_row(row, release, stream.said[-1].step.constrained(release.epsilon))
     work.standing = stream.standing
 
 

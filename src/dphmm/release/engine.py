@@ -18,10 +18,9 @@ from itertools import compress
 
 import numpy as np
 
-from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, TooLargeError
 from dphmm.noise.randomness import Randomness, SecureRandomness
-from dphmm.release.admission import LATEST, Verdict, admit, refusals
+from dphmm.release.admission import LATEST, Place, Verdict, admit, refusals
 from dphmm.release.answers import Answers
 from dphmm.release.asking import (
     Ask,
@@ -31,7 +30,7 @@ from dphmm.release.asking import (
     people_waiting,
     take_together,
 )
-from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of
+from dphmm.release.book import Book, KeyInUse, check_key, fingerprint_of, recall
 from dphmm.release.drawing import Work, draw
 from dphmm.release.moment import Line
 from dphmm.release.phases import enter
@@ -75,13 +74,6 @@ class Answered:
         named = {person: Line(client, person, terms.query) for person in dict.fromkeys(people)}
         lines = [named[person] for person in people]
         return Answers(terms.plan.query, terms.law, lines, times, private)
-
-    def take(self, rows: IntArray, drawn: Answers, sources: IntArray) -> None:
-        """Give rows their answers, which stand in rows of a table that was drawn."""
-        if len(self.verdicts) == len(drawn) == 1:
-            self.answers = drawn  # a table of nothing else
-        else:
-            self.answers.copy(rows, drawn, sources)
 
     def release(self, row: int) -> Release:
         """The answer to a row, or its refusal raised."""
@@ -127,16 +119,18 @@ def release(
     source = SecureRandomness() if randomness is None else randomness
     answered = [Answered(ask, source.private) for ask in asks]
     waiting = people_waiting(cut_into_parts(asks, LONG))
+    sure = False
     while waiting:
         taken = take_together(waiting)
         now = [parts[0] for parts in taken]
         try:
-            _answer(book, asks, answered, now, source, most)
+            _answer(book, asks, answered, now, source, most, sure)
         except MovedError as moved:
             # Nothing was written for anybody; those who did not move are simply asked again.
             if not any(part.line in moved.lines for part in now):
                 raise
             check_key(book, randomness)
+            sure = True
             waiting.extendleft(reversed(taken))
             continue
         done(sum(len(part.rows) for part in now))
@@ -146,9 +140,19 @@ def release(
     return answered
 
 
-def _find(book: Book, asks: Sequence[Ask], parts: Sequence[Part]) -> None:
+def _look(book: Book, parts: Sequence[Part], sure: bool) -> list[Place]:
+    """Where people are; of one alone, unless it must be sure, what the book remembers will do."""
+    if not sure and len(parts) == 1 and (place := recall(book, parts[0].line)) is not None:
+        parts[0].recalled = True
+        return [place]
+    for part in parts:
+        part.recalled = False
+    return book.places([part.line for part in parts])
+
+
+def _find(book: Book, asks: Sequence[Ask], parts: Sequence[Part], sure: bool = True) -> None:
     """Look up where people are, and which steps of theirs are to be answered."""
-    for part, place in zip(parts, book.places([part.line for part in parts]), strict=True):
+    for part, place in zip(parts, _look(book, parts, sure), strict=True):
         terms, standing = asks[part.number].terms, place.standing
         part.found, part.done, part.works, part.spent, part.repeats = place, 0, [], [], False
         if standing is not None and (standing.law, standing.clock) == (terms.law, terms.clock):
@@ -169,9 +173,10 @@ def _answer(
     parts: list[Part],
     source: Randomness,
     most: int | None = None,
+    sure: bool = True,
 ) -> None:
     enter("admission")
-    _find(book, asks, parts)
+    _find(book, asks, parts, sure)
     if most is not None:
         parts = _within(most, asks, answered, parts)
     drawn: list[Answers] = []
@@ -215,6 +220,7 @@ def _within(
         if walked <= most:
             near.append(part)
         else:
+            _be_sure(part)
             fault = LongWayError(alone=ways[place] > most)
             answered[part.number].faults.update(dict.fromkeys(part.rows.tolist(), fault))
     return near
@@ -229,7 +235,9 @@ def _admit(
 ) -> Work | None:
     """Judge some of a person's steps; gives those to be answered."""
     terms, place = ask.terms, part.place
-    rows, times, states = (column[chosen] for column in part.steps)
+    rows, times, states = part.steps
+    if chosen != slice(0, len(times)):
+        rows, times, states = (column[chosen] for column in part.steps)
     given = rows[rows >= 0] if ask.fills_gaps else rows
     if not ask.create and not place.known:
         missing = NotFoundError("person must be one of the book, got another")
@@ -255,9 +263,10 @@ def _admit(
     )
     answered.verdicts[given] = verdicts[rows >= 0] if ask.fills_gaps else verdicts
     spoken = verdicts == 0  # numpy is slow with the names of verdicts, and this runs for everybody
-    if not spoken.all():
+    if np.count_nonzero(verdicts):
         kept = verdicts <= 0
         if not kept.all():
+            _be_sure(part)
             part.repeats = part.repeats or bool((verdicts == int(Verdict.REPEATED)).any())
             for row, fault in refusals(
                 place, times, prices, verdicts, limit=terms.limit, clock=terms.clock,
@@ -281,6 +290,12 @@ def _admit(
     )
 
 
+def _be_sure(part: Part) -> None:
+    """Have somebody looked up who was only remembered: nothing is refused or repeated from that."""
+    if part.recalled:
+        raise MovedError([part.line])
+
+
 def _expected_error(ask: Ask, part: Part, time: int) -> float:
     """The expected error of the estimate at a slot, if nothing is said until there."""
     terms, standing = ask.terms, part.place.standing
@@ -301,13 +316,16 @@ def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:
     for (number, _), works in together.items():
         drawn = works[0].answers
         assert drawn is not None
+        if len(drawn) == len(answered[number].verdicts) == 1 and works[0].rows[0] >= 0:
+            answered[number].answers = drawn  # a table of nothing else
+            continue
         rows = np.concatenate([work.rows for work in works])
         sources = np.concatenate([np.arange(*work.span) for work in works])
         if works[0].terms.fills_gaps:
             for source in sources[rows < 0].tolist():
                 answered[number].filled += drawn.epsilons[source] or 0
             rows, sources = rows[rows >= 0], sources[rows >= 0]
-        answered[number].take(rows, drawn, sources)
+        answered[number].answers.copy(rows, drawn, sources)
 
 
 def _repeat(book: Book, answered: Answered, part: Part) -> None:

@@ -24,6 +24,7 @@ from dphmm.noise.mechanism import lattice_vector
 from dphmm.policy.plan import Protected
 from dphmm.release.advance import conditioned
 from dphmm.release.moment import Line
+from dphmm.release.plotting import plot_release
 from dphmm.release.schedule import SILENCE
 
 __all__ = [
@@ -65,6 +66,8 @@ class Release:
     def silent(self) -> bool:
         """Whether nothing was said: the step has an estimate and no answer."""
         return not len(self.lattice)
+
+    plot = plot_release
 
     def _repr_html_(self) -> str:
         answer, estimate = (", ".join(f"{x:.6g}" for x in v) for v in (self.answer, self.estimate))

@@ -29,6 +29,7 @@ OLDER = b"dphmm standing 1\n"
 """What was written before limits had windows, and before schedules, is read, too."""
 CHECKSUM = 16
 _HEAD = struct.Struct("<I")
+_quote = json.encoder.encode_basestring_ascii
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,22 +101,18 @@ class Standing:
     def to_bytes(self) -> bytes:
         """The standing as bytes; probabilities only of the possible states."""
         possible, probabilities, wide = self.belief.arrays()
-        facts = {
-            "line": list(self.line),
-            "law": self.law.hex(),
-            "began": self.began,
-            "time": self.time,
-            "spent": str(self.spent),
-            "constrained": str(self.constrained),
-            "answered": list(self.answered),
-            "spoke": self.spoke,
-            "clock": self.clock,
-            "recent": _runs(self.recent),
-            "plane": self.plane,
-            "states": len(possible),
-            "wide": wide is not None,
-        }
-        head = json.dumps(facts).encode()
+        # JSON, written by hand: this runs for every answer, and a writer of anything is slow.
+        runs = ", ".join(f'[{a}, {b}, {c}, "{price}"]' for a, b, c, price in _runs(self.recent))
+        head = (
+            f'{{"line": [{", ".join(map(_quote, self.line))}], "law": "{self.law.hex()}", '
+            f'"began": {self.began}, "time": {self.time}, "spent": "{self.spent}", '
+            f'"constrained": "{self.constrained}", '
+            f'"answered": [{", ".join(map(_quote, self.answered))}], '
+            f'"spoke": {"null" if self.spoke is None else self.spoke}, '
+            f'"clock": {_quote(self.clock)}, "recent": [{runs}], '
+            f'"plane": {"null" if self.plane is None else _quote(self.plane)}, '
+            f'"states": {len(possible)}, "wide": {"false" if wide is None else "true"}}}'
+        ).encode()
         parts = [MAGIC, _HEAD.pack(len(head)), head, np.packbits(possible).tobytes()]
         parts.append(probabilities[possible].astype("<f8", copy=False).tobytes())
         if wide is not None:

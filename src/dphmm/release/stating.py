@@ -42,6 +42,7 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         besides=max(Fraction(0), stream.ledger.spent - stream.standing.spent),
         limit=stream.ledger.limit,
     )
+    rule = stream._rule
     near = place_person(stream, seen, unseen, heard)
     answers = [(one.step, one.epsilon) for one in said]
     tells = tell(
@@ -53,9 +54,9 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         seen,
         near,
         adaptive=statement.adaptive,
-        fixed=stream._is_fixed,
+        fixed=rule is None or rule.error is None,
     )
-    return replace(statement, tells=tells)
+    return replace(statement, tells=tells, filled=rule is not None and rule.gaps == "answer")
 
 
 def place_person(

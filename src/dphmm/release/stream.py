@@ -17,8 +17,8 @@ from dphmm._types import FloatArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief, Start
 from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
-from dphmm.cost.ledger import Entry, Ledger
-from dphmm.cost.sharing import Single
+from dphmm.cost.ledger import ELSEWHERE, Entry, Ledger
+from dphmm.cost.sharing import UNSHARED, Single
 from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.whereabouts import Surroundings
 from dphmm.cost.words import release_statement
@@ -124,8 +124,8 @@ class Stream(Single):
         self._share("stream")
         self._locate: Callable[[Any], int] | None = None
         """How labels and coordinates become states; a scenario's."""
-        self._is_fixed = schedule is None or schedule.error is None
-        """Whether no earlier answer decides when something is said."""
+        self._rule = schedule
+        """When something is said about the person, also where a book decides that."""
         self._around = Surroundings(None)
         """Where states are, and the hours of slots; a scenario's."""
 
@@ -145,13 +145,15 @@ class Stream(Single):
         return stream._stand_at(standing)
 
     def _like(self, standing: Standing, randomness: Randomness | None) -> Self:
-        """What `resume` gives for another standing, where these parts are known to fit."""
+        """What `resume` gives for another standing, where these parts are known to fit.
+
+        For the engine, whose book counts and remembers: nobody else ever has this stream.
+        """
         stream = object.__new__(type(self))
         client, person, _ = standing.line
         vars(stream).update(vars(self), client=client, person=person, began=standing.began)
-        stream._randomness, stream.ledger = source_of(randomness, person), Ledger()
-        stream.said, stream._also = [], {}
-        stream._share("stream")
+        stream._randomness, stream.ledger = source_of(randomness, person), ELSEWHERE
+        stream.said, stream._also, stream._lock = [], {}, UNSHARED
         return stream._stand_at(standing)
 
     def _stand_at(self, standing: Standing) -> Self:

@@ -91,7 +91,10 @@ class Terms:
         )
 
     def stream(self, standing: Standing, *, randomness: Randomness | None = None) -> Stream:
-        """One person's stream from where they stand; what it is asked it says, at every step."""
+        """One person's stream from where they stand; what it is asked it says, at every step.
+
+        It is for one thread and counts nothing: a book does. `resume` gives one that counts.
+        """
         return self._pattern._like(standing, randomness)
 
     @cached_property
@@ -103,7 +106,7 @@ class Terms:
         self, kind: type[Resumed], standing: Standing, randomness: Randomness | None
     ) -> Resumed:
         """The same as a kind of stream."""
-        return kind.resume(
+        stream = kind.resume(
             standing,
             self.model,
             self.plan,
@@ -113,6 +116,8 @@ class Terms:
             law=self.law,
             estimate=self.estimate,
         )
+        stream._rule = self.schedule
+        return stream
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the pattern, which has a lock."""

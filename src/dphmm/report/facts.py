@@ -123,6 +123,12 @@ class TrackFacts:
         return statement if self.track.budget else replace(statement, besides=None)
 
     @property
+    def is_all(self) -> bool:
+        """Whether a book says that nothing else was said about the person."""
+        budget = self.track.budget
+        return budget is not None and budget.spent == self.track.stream.standing.spent
+
+    @property
     def left(self) -> Fraction | float | None:
         """What may still be spent, in all and in the windows of the latest answer.
 
@@ -207,6 +213,8 @@ class _Hindsight(_Believed):
 
 def _noise(step: Protected, epsilon: Fraction) -> tuple[float, float]:
     """The mean distance and the root mean square of an answer, once for all who share its rules."""
+    if step.is_lone:
+        return 0.0, 0.0  # nothing was drawn
     made: dict[Fraction, tuple[float, float]] = step.__dict__.setdefault("_noise_sizes", {})
     if epsilon not in made:
         mechanism = step.mechanism(epsilon)

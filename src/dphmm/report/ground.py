@@ -20,7 +20,7 @@ from dphmm.tables.geo import cell_of
 from dphmm.tables.maps import Map
 from dphmm.tables.outlines import Outline
 
-__all__ = ["LABELLED", "Ground", "fill"]
+__all__ = ["LABELLED", "Ground", "fill", "read_outlines"]
 
 LABELLED = 40
 """Up to so many states have their labels written beside them."""
@@ -36,6 +36,14 @@ MARGIN = 0.05
 
 GAP = 0.94
 """The part of its cell that a square fills."""
+
+
+def read_outlines(scenario: Scenario, folder: Path) -> tuple[Outline, ...]:
+    """The outlines of the GeoJSON beside the table of states; none without such a file."""
+    if scenario.states.plane is not None:
+        with suppress(DataError):  # no key names that file, so it may be about anything
+            return Map.read(folder / scenario.settings.states).outlines
+    return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +62,7 @@ class Ground:
 
         Outlines are those of the GeoJSON beside the table of states, if it has them.
         """
-        settings = scenario.settings
-        outlines: tuple[Outline, ...] = ()
-        if scenario.states.plane is not None:
-            with suppress(DataError):  # no key names that file, so it may be about anything
-                outlines = Map.read(Path(folder) / settings.states).outlines
+        settings, outlines = scenario.settings, read_outlines(scenario, Path(folder))
         base = None if settings.base is None else Path(folder) / settings.base
         found = cls(scenario, outlines=outlines, base_file=base)
         _ = found.base  # a file that cannot be read is an error here
@@ -102,7 +106,7 @@ class Ground:
         return min(0.42 * apart, 0.03 * float(np.ptp(different, axis=0).max()))
 
     @cached_property
-    def _rings(self) -> list[list[FloatArray]]:
+    def rings(self) -> list[list[FloatArray]]:
         """The rings of each state's outline, on the plane."""
         rings = [[ring for part in one.parts for ring in part] for one in self.outlines]
         flat = [ring for own in rings for ring in own]
@@ -117,7 +121,7 @@ class Ground:
     def box(self) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest corner of everything that is drawn of the states."""
         if self.outlines:
-            everything = np.concatenate([ring for rings in self._rings for ring in rings])
+            everything = np.concatenate([ring for rings in self.rings for ring in rings])
             return everything.min(axis=0), everything.max(axis=0)
         edge = self.cell / 2 if self.cell is not None else self.radius
         return self.places.min(axis=0) - edge, self.places.max(axis=0) + edge
@@ -147,7 +151,7 @@ class Ground:
         if self.outlines:
             return [
                 "".join(f"M{_corners(frame.place(ring[:-1]))}z" for ring in rings)
-                for rings in self._rings
+                for rings in self.rings
             ]
         if self.cell is not None:
             size = GAP * self.cell * frame.scale

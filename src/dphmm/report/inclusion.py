@@ -11,7 +11,7 @@ what made the numbers. Numbers that look measured and stand outside are counted,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dphmm.errors import ArgumentError
@@ -30,6 +30,8 @@ MEASURED = re.compile(
 )
 """What looks like a measurement: a number with a unit of time, size, length, speed or share."""
 
+NOT_MEASURED = "not measured yet"
+
 
 @dataclass(frozen=True)
 class Unsourced:
@@ -39,17 +41,18 @@ class Unsourced:
     text: str
 
 
-def include(page: str, results: Mapping[str, Result]) -> str:
+def include(page: str, results: Mapping[str, Result], planned: Collection[str] = ()) -> str:
     """The page with every marked number as its file has it.
 
     Args:
         page: A text in Markdown.
         results: The results by their names.
+        planned: Results that there will be: until then a page says that they are not measured.
     """
     blocks = list(BLOCK.finditer(page))
     if len(blocks) != len(OPENING.findall(page)):
         raise ArgumentError("page must close every marker with <!-- end -->, got an open one")
-    return BLOCK.sub(lambda found: _filled(found, results), page)
+    return BLOCK.sub(lambda found: _filled(found, results, planned), page)
 
 
 def included(page: str) -> list[tuple[str, str]]:
@@ -73,9 +76,12 @@ def unsourced(page: str) -> list[Unsourced]:
     ]
 
 
-def _filled(found: re.Match[str], results: Mapping[str, Result]) -> str:
+def _filled(found: re.Match[str], results: Mapping[str, Result], planned: Collection[str]) -> str:
     kind, words, _ = found.groups()
     name, *rest = words.split() or [""]
+    if name not in results and name in planned:
+        text = f"\n*{NOT_MEASURED}*\n" if kind == "table" else NOT_MEASURED
+        return f"<!-- {kind}: {words} -->{text}<!-- end -->"
     if name not in results:
         raise ArgumentError(f"result must be one of {', '.join(sorted(results))}, got {name!r}")
     return f"<!-- {kind}: {words} -->{_content(kind, results[name], rest)}<!-- end -->"

@@ -83,6 +83,7 @@ def scenario_page(
         degrees=drawings.degrees(last)[last.possible],
         what=what,
         promise=describe_answer(price, what, covered(scenario)),
+        only=covered(scenario),
         usual_error=mean_noise(last.mechanism(scenario.settings.epsilon)),
         hull_size=_hull_size(scenario, last),
         ledger=_ledger(everybody, scenario.settings.limit is not None),

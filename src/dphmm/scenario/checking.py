@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
-from math import isinf, sqrt
+from math import inf, isinf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from dphmm.chain.markov import Chain
 from dphmm.chain.stochastic import entries_of
 from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
+from dphmm.cost.sequences import worst_losses
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.words import NEARER, conditions
 from dphmm.errors import ArgumentError
@@ -25,22 +26,16 @@ from dphmm.noise.bound import least_error
 from dphmm.noise.distance import mean_noise
 from dphmm.policy.plan import Plan, Protected
 from dphmm.policy.protection import degree_of_protection, exposed
-from dphmm.release.hours import DAY
-from dphmm.release.schedule import (
-    LONGEST_WINDOW,
-    Schedule,
-    allowed_at,
-    expected_error,
-    holds,
-)
+from dphmm.release.schedule import LONGEST_WINDOW, expected_error
 from dphmm.scenario.building import unit_of
+from dphmm.scenario.plotting import plot_check
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.speaking import how_often, spoken_steps
 from dphmm.tables.units import measure
 
 __all__ = [
     "Check",
     "Moment",
-    "Speaking",
     "Step",
     "check_scenario",
     "check_step",
@@ -48,20 +43,15 @@ __all__ = [
     "covered",
     "doubts",
     "guarantee",
-    "how_often",
     "moments",
+    "narrows",
     "planned_costs",
     "possible_steps",
-    "spoken_steps",
     "unrepaired",
 ]
 
 STILL = 0.999
 """A model with more stays than this was learned in another time step, or of nobody."""
-
-
-MOST_SLOTS = 10**6
-"""Slots that are looked at for the first at which it speaks."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +110,8 @@ class Check:
         guarantee: What every release promises, in a sentence.
         steps: What each step protects; the last may stand for all that follow.
         costs: What an answer at each of the steps asked for at which it speaks would cost, the
-            first being one, for every path and by the model's own moves; None with delta, where
-            it depends on the answers.
+            first being one, for every path and by the model's own moves; None where that depends
+            on the answers (see `narrows`).
         unit: What errors are measured in, if that is known.
     """
 
@@ -149,6 +139,8 @@ class Check:
             f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
         )
 
+    plot = plot_check
+
     def _repr_html_(self) -> str:
         cells = "".join(
             f"<tr><td>{s.time}<td>{s.possible}<td>{len(s.exposed_before)}<td>{len(s.added)}"
@@ -162,44 +154,6 @@ class Check:
         )
         costs = "" if self.costs is None else self.costs._repr_html_()
         return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>{costs}"
-
-
-@dataclass(frozen=True)
-class Speaking:
-    """How often a schedule speaks, at most, and what that costs."""
-
-    when: str
-    steps: int
-    """Of the window that it is counted in."""
-    window: str
-    """Its length in words."""
-    answers: int
-    epsilon: Fraction
-
-    def __str__(self) -> str:
-        one = "answer" if self.answers == 1 else "answers"
-        total, share = as_text(self.epsilon), as_text(self.epsilon / self.steps)
-        return (
-            f"It speaks {self.when}: at most {self.answers} {one} in any {self.window}, which "
-            f"cost {total} in all, as much as {share} at every step. At other steps nothing is "
-            f"said or spent."
-        )
-
-
-def how_often(scenario: Scenario) -> Speaking | None:
-    """The most that the schedule says in a day or, without dates, between two answers."""
-    schedule = scenario.settings.schedule
-    if schedule is None:
-        return None
-    every = int(schedule.every)
-    steps = every * -(-int(schedule.apart) // every)
-    window = "step" if steps == 1 else f"{steps} steps"
-    if schedule.size is not None:
-        steps = -(-DAY // schedule.size)
-        window = "24 hours" if steps * schedule.size == DAY else f"{steps} steps"
-    answers = schedule.most_in(steps)
-    price = answers * scenario.settings.epsilon
-    return Speaking(scenario.settings.speaks, steps, window, answers, price)
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
@@ -225,31 +179,11 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
     charges += [charges[-1]] * (steps - len(charges))
     charges = [some if speaks else [] for some, speaks in zip(charges, spoken, strict=True)]
     history = History(scenario.model, charges, start=scenario.start)
-    delta = scenario.settings.delta
-    return privacy_statement(history, width=max(1, steps // 2), delta=delta)
-
-
-def spoken_steps(schedule: Schedule | None, steps: int) -> list[bool]:
-    """Whether it may speak at each of so many steps, of which the first is one that it does.
-
-    A bound on the error counts as passed, so it may be fewer.
-
-    >>> spoken_steps(Schedule(every=2, apart=3), 6)
-    [True, False, False, False, True, False]
-    """
-    if schedule is None:
-        return [True] * steps
-    day = 1 if schedule.size is None or not schedule.hours else 1 + DAY // schedule.size
-    known = min(int(schedule.every) * day, MOST_SLOTS)
-    allowed = allowed_at(schedule, np.arange(known + steps))
-    first = int(allowed[:known].argmax())
-    spoke: int | None = None
-    spoken = []
-    for slot in range(first, first + steps):
-        speaks = bool(allowed[slot]) and holds(replace(schedule, error=None), slot, spoke, None)
-        spoke = slot if speaks else spoke
-        spoken.append(speaks)
-    return spoken
+    # What tells rows apart for certain changes what is possible later, and so bodies and prices.
+    if scenario.model.has_stated_zeros and inf in worst_losses(history)[:-1]:
+        return None
+    costs = privacy_statement(history, width=max(1, steps // 2), adaptive=False)
+    return replace(costs, filled=scenario.terms.fills_gaps)
 
 
 def possible_steps(
@@ -366,6 +300,11 @@ def doubts(scenario: Scenario) -> tuple[str, ...]:
             f"By the model hardly anybody ever moves ({stays:.2%} of steps are stays): was it "
             f"learned in steps of {scenario.settings.clock.step!r}?"
         )
+    if scenario.terms.fills_gaps and model.has_stated_zeros:
+        found.append(
+            "Steps without a row are answered as stays. Where the model says that nobody stays, "
+            "its promises do not hold for whoever is answered so."
+        )
     return tuple(found)
 
 
@@ -387,6 +326,12 @@ def guarantee(scenario: Scenario) -> str:
         f"Each answer changes the odds between two linked states by at most a factor "
         f"exp({price}){covered(scenario)}; {budget}.{besides}{f' {often}' if often else ''}"
     )
+
+
+def narrows(scenario: Scenario, steps: Iterable[Step]) -> bool:
+    """Whether answers at some steps may change what is possible later: delta, or a flat hull."""
+    told = any(step.constrained_epsilon == inf for step in steps)
+    return bool(scenario.settings.delta) or (told and scenario.model.has_stated_zeros)
 
 
 def covered(scenario: Scenario) -> str:

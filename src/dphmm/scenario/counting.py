@@ -7,7 +7,7 @@ added up for each part of the day or week, and the sums become a chain.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +28,7 @@ from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import exact
 from dphmm.scenario.models import PUBLIC_SOURCE
 
-__all__ = ["CHAINS", "CONFIDENCE", "Counted", "Counting", "Kind", "runs_of"]
+__all__ = ["CHAINS", "CONFIDENCE", "CONFIDENCES", "Counted", "Counting", "Kind", "runs_of"]
 
 Kind: TypeAlias = Literal["first", "second", "momentum"]
 """What a chain remembers: nothing, the place before, or a direction and the length of a stay."""
@@ -41,11 +41,11 @@ WEIGHT = 10.0
 PAIR_TRUST = 10.0
 """Moves from each pair of places that go as anybody does from the second of them."""
 
-CONFIDENCE = {"first": 0.07, "momentum": 0.3}
+CONFIDENCE = {"first": 0.3, "momentum": 0.3}
 """With these, regions hold about as many people who were not learned from as they say, in GeoLife,
 Gowalla and a made-up city (docs/learning.md). Public constants, so they cost nothing."""
 
-CONFIDENCES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+CONFIDENCES = (1.0, 0.6, 0.3, 0.15, 0.07, 0.03)
 """What people held out may choose from."""
 
 CONTEXTS = TURNS + PATIENCE
@@ -205,32 +205,6 @@ class Counting:
             counts = count_moves(moves[0][here], moves[1][here], model.n_states, times[here])
             parts.append(counts)
         return TimeVaryingModel.drawn_to(model, parts, self.calendar)
-
-    def held_out(self, people: Iterable[Counted]) -> float:
-        """The confidence under which people's moves are likeliest by chains of others.
-
-        It looks at raw moves, so it is as public as raw counts are.
-
-        Args:
-            people: What `count` gave for each, at least two of them.
-        """
-        known = list(people)
-        if len(known) < 2 or self.ground is None or self.chain == "second":
-            raise ArgumentError(
-                "confidence must be a number for one person, states without places or pairs"
-            )
-        halves = [Counted.joined(known[part::2]) for part in range(2)]
-
-        def score(confidence: float) -> float:
-            counting = replace(self, confidence=confidence, calendar=None)
-            total = 0.0
-            for part, held in enumerate(halves):
-                model = counting.learn(halves[1 - part]).at(1)
-                own = np.asarray(model.outgoing[held.sources, held.targets]).ravel()
-                total += float(held.times @ np.log(own + model.anywhere / self.n_states))
-            return total
-
-        return max(CONFIDENCES, key=score)
 
     def _first(self, counted: Counted, factor: float) -> sparse.csr_array:
         """First-order moves that hold every counted pair, and staying."""

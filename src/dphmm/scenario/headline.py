@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dphmm.cost.words import describe_lone
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.checking import Step, covered
 from dphmm.scenario.scenario import Scenario
@@ -13,7 +14,9 @@ __all__ = ["headline", "warnings"]
 def headline(scenario: Scenario, step: Step) -> str:
     """How far off an answer is, and how well everybody is hidden, as released."""
     if step.possible == 1:
-        return "Only one place is possible: everybody knows it already, and an answer tells no more"
+        zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
+        only = describe_lone("place", stated_zeros=zeros, delta=delta)
+        return f"{only}, so its answer is public and tells no more"
     error = roughly(step.mean_error, unit_of(scenario))
     if step.exposed:
         alone = len(step.exposed)

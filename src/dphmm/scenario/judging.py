@@ -7,7 +7,7 @@ that are only simulated. Whoever publishes a model because of it, or does not, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any, NamedTuple
@@ -32,9 +32,11 @@ __all__ = [
     "Judgement",
     "People",
     "cross_validate",
+    "deal_folds",
     "evaluate_trips",
     "judge",
     "region_of",
+    "sample_walks",
     "walk_of",
 ]
 
@@ -181,15 +183,24 @@ def cross_validate(
         people: Everybody.
         watch: Sees every part of the work come by.
     """
+    folds = list(deal_folds(people))
+    parts = [(learn(others), held) for others, held in watch(folds)]
+    return judge(parts, lag=None, watch=watch)
+
+
+def deal_folds(people: People) -> Iterator[tuple[People, People]]:
+    """Everybody but some, and these, in turn until each was left out once.
+
+    Args:
+        people: Everybody, at least two.
+    """
     if len(people) < 2:
         raise ArgumentError(f"people must be at least 2 to leave some out, got {len(people)}")
     order = np.random.default_rng(SEED).permutation(len(people))
-    parts = []
-    for fold in watch(range(min(FOLDS, len(people)))):
+    for fold in range(min(FOLDS, len(people))):
         held = set(order[fold::FOLDS].tolist())
-        learned = learn([one for place, one in enumerate(people) if place not in held])
-        parts.append((learned, [people[place] for place in sorted(held)]))
-    return judge(parts, lag=None, watch=watch)
+        others = [one for place, one in enumerate(people) if place not in held]
+        yield others, [people[place] for place in sorted(held)]
 
 
 def judge(
@@ -205,8 +216,8 @@ def judge(
     walks = []
     for fold, (scenario, people) in enumerate(parts):
         rng = np.random.default_rng([SEED, fold])
-        chosen = _sample(people, -(-STEPS // len(parts)), rng)
-        walks += [(scenario, *walk, rng, lag) for walk in chosen]
+        chosen = sample_walks(people, -(-STEPS // len(parts)), rng)
+        walks += [(scenario, *walk, rng, lag) for _, *walk in chosen]
     found: list[_Read] = [_read(*walk) for walk in watch(walks)]
     if not found:
         raise DataError("trips must hold neighbouring steps, got no move; is the time step right?")
@@ -235,22 +246,30 @@ def judge(
     )
 
 
-def _sample(
-    people: People, steps: int, rng: np.random.Generator
-) -> list[tuple[IntArray, IntArray]]:
-    """Walks without gaps, of one person after the other, from anywhere in their trips."""
+def sample_walks(
+    people: People, steps: int, rng: np.random.Generator, most: int = MOST_WALKS
+) -> list[tuple[int, IntArray, IntArray]]:
+    """Walks without gaps, of one person after the other, from anywhere in their trips.
+
+    Args:
+        people: Whose.
+        steps: About how many in all.
+        rng: What draws them.
+        most: How many walks at most.
+    """
     runs = [[run for run in runs_of(*person) if len(run[0]) > 1] for person in people]
-    known = [some for some in runs if some]
-    steps = min(steps, sum(len(when) for some in known for when, _ in some))
-    walks: list[tuple[IntArray, IntArray]] = []
-    while known and steps > 0 and len(walks) < MOST_WALKS:
-        for place in rng.permutation(len(known)):
-            lengths = np.array([len(when) for when, _ in known[place]], dtype=np.float64)
+    known = [person for person, some in enumerate(runs) if some]
+    steps = min(steps, sum(len(when) for some in runs for when, _ in some))
+    walks: list[tuple[int, IntArray, IntArray]] = []
+    while known and steps > 0 and len(walks) < most:
+        for person in rng.permutation(known).tolist():
+            lengths = np.array([len(when) for when, _ in runs[person]], dtype=np.float64)
             chosen = int(rng.choice(len(lengths), p=lengths / lengths.sum()))
-            when, where = known[place][chosen]
+            when, where = runs[person][chosen]
             first = int(rng.integers(max(1, len(when) - LONGEST + 1)))
-            walks.append((when[first : first + LONGEST], where[first : first + LONGEST]))
-            steps -= len(walks[-1][0])
+            part = slice(first, first + LONGEST)
+            walks.append((person, when[part], where[part]))
+            steps -= len(walks[-1][1])
             if steps <= 0:
                 break
     return walks

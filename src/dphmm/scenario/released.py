@@ -175,7 +175,7 @@ def _track_in(
         raise refusal(Verdict.CHANGED)
     began = standing.began
     begun = terms.stand(line, began)
-    stream = terms.stream(book.adopted(line) or begun)
+    stream = terms.resume(Stream, book.adopted(line) or begun, None)
     stream._locate, stream._around = scenario.state_of, build_surroundings(scenario)
     budget = ledger_at(place, terms, standing.time)
     return Track(person, stream, budget), deque(book.answers(line, after=stream.time))

@@ -312,7 +312,6 @@ class _BookStream(Stream):
 
     def _bind(self, book: Book, terms: Terms, place: Place, again: Callable[[], Stream]) -> None:
         self._book, self._terms, self._version, self._again = book, terms, place.version, again
-        self._is_fixed = terms.schedule is None or terms.schedule.error is None
         self._fills_gaps = terms.fills_gaps
         self.ledger = ledger_at(place, terms, self.time)
 

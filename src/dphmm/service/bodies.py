@@ -196,8 +196,9 @@ class Tells(Body):
 
     linked: str = Field(description="Between two paths that are equal or linked at every time.")
     linked_delta: str | None = Field(
-        description="The same but for a chance of `delta`, if times and prices were not chosen "
-        "after earlier answers; null where the noise was shaped by them, or answers are few."
+        description="The same for the probability of any set of answers, with `delta` besides, if "
+        "times and prices were not chosen after earlier answers; null where the noise may have "
+        "been shaped by them, or answers are few."
     )
     delta: str
     moment: str | None = Field(

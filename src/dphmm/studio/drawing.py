@@ -11,6 +11,7 @@ import numpy as np
 
 from dphmm._types import FloatArray
 from dphmm.errors import ArgumentError, MissingExtraError
+from dphmm.report.ground import Ground, read_outlines
 from dphmm.scenario import Scenario
 from dphmm.scenario.building import category_of, unit_of
 from dphmm.studio.requests import MAX_STATES, MAX_TEXT
@@ -41,6 +42,8 @@ class Drawing:
     """Where each state is drawn; None leaves it to the page."""
     cell: float | None = None
     """The side of a square cell around each place, if the states are cells of a grid."""
+    rings: list[list[FloatArray]] | None = None
+    """The outline of each state, if they are hexagons or other polygons."""
     plane: LocalPlane | None = None
     """Where on Earth the answers are, if they are places."""
     metres: float = 1.0
@@ -85,6 +88,7 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         "categories": [number[name] for name in categories],
         "places": None if places is None else places.round(6).ravel().tolist(),
         "cell": drawing.cell,
+        "outlines": None if drawing.rings is None else _flat(drawing.rings),
         "base": None if drawing.base is None else drawing.base.plain(),
         "answers_are_places": places is not None
         and query.dimension == 2
@@ -94,6 +98,13 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         "has_dates": scenario.settings.clock.has_dates,
         "time_step": str(scenario.settings.clock.step),
     }
+
+
+def _flat(rings: list[list[FloatArray]]) -> list[list[list[float]]]:
+    """The rings of each state as x, y, x, y..., as finely as a screen can show."""
+    corners = np.concatenate([ring for own in rings for ring in own])
+    digits = max(0, 5 - int(np.floor(np.log10(max(float(np.ptp(corners, axis=0).max()), 1e-9)))))
+    return [[ring[:-1].round(digits).ravel().tolist() for ring in own] for own in rings]
 
 
 def _moves(scenario: Scenario) -> list[int] | None:
@@ -106,7 +117,7 @@ def _moves(scenario: Scenario) -> list[int] | None:
 
 def radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
     """A sensible slider for the distance policy, as exact decimals."""
-    query, cell = scenario.query, drawing.cell
+    query, cell = scenario.query, drawing.cell or _width(drawing.rings)
     spread = float(np.ptp(query.values, axis=0).max())
     # A grid's slider ends at a few cells: beyond, the policy is nearly complete.
     most = max(spread if cell is None else min(spread, 6 * cell), float(query.step))
@@ -114,6 +125,13 @@ def radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:
     usual = max(1, round(0.4 * most / step)) * step
     chosen = {"step": step, "most": np.ceil(most / step) * step, "usual": usual}
     return {name: f"{value:.6g}" for name, value in chosen.items()}
+
+
+def _width(rings: list[list[FloatArray]] | None) -> float | None:
+    """About how wide states with outlines are."""
+    if rings is None:
+        return None
+    return float(np.median([np.sqrt(np.prod(np.ptp(own[0], axis=0))) for own in rings]))
 
 
 def _category_column(scenario: Scenario) -> str | None:
@@ -133,6 +151,7 @@ def draw(scenario: Scenario, folder: Path | None = None) -> Drawing:
         places = states.values(states.place_columns)
     elif query.dimension == 2:
         places = query.values
+    cell = cell_of(places) if places is not None and len(states) >= FEW_STATES else None
     on_earth = states.plane is not None and scenario.columns == states.place_columns
     return Drawing(
         title=scenario.name,
@@ -140,10 +159,17 @@ def draw(scenario: Scenario, folder: Path | None = None) -> Drawing:
         unit=unit_of(scenario),
         axes=("east", "north") if on_earth else scenario.columns,
         places=places,
-        cell=cell_of(places) if places is not None and len(states) >= FEW_STATES else None,
+        cell=cell,
+        rings=None if cell is not None or folder is None else _rings(scenario, folder),
         plane=states.plane if on_earth else None,
         base=None if folder is None or places is None else _base(scenario, folder, places),
     )
+
+
+def _rings(scenario: Scenario, folder: Path) -> list[list[FloatArray]] | None:
+    """The outlines of states, as reports have them."""
+    outlines = read_outlines(scenario, folder)
+    return Ground(scenario, outlines=outlines).rings if outlines else None
 
 
 def _base(scenario: Scenario, folder: Path, places: FloatArray) -> BaseMap | None:

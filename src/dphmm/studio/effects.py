@@ -16,6 +16,7 @@ import numpy as np
 
 from dphmm._types import IntArray, Mask
 from dphmm.cost.limit import Window
+from dphmm.cost.words import to_protect
 from dphmm.geometry.exact import as_text
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.noise.distance import mean_noise
@@ -34,11 +35,11 @@ from dphmm.scenario.checking import (
     check_steps,
     doubts,
     guarantee,
-    how_often,
     moments,
     unrepaired,
 )
 from dphmm.scenario.headline import headline, warnings
+from dphmm.scenario.speaking import how_often
 
 __all__ = ["Situation", "binding_window", "bound_edges", "even_price", "exact_number", "timeline"]
 
@@ -118,6 +119,7 @@ class Situation:
             "lasts": self.moment.lasts,
             "possible": None if self.possible.all() else np.flatnonzero(self.possible).tolist(),
             "n_possible": int(self.possible.sum()),
+            "called": to_protect(self.scenario.settings.delta),
             # Five digits are what a colour can show.
             "prior": [float(f"{p:.5g}") for p in prior.tolist()],
             "edges": _edges(self.scenario.policy.restricted_to(self.possible)),

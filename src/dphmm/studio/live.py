@@ -1,21 +1,25 @@
-"""What is being released now, read from a ledger file: spending, limits, answers on the map.
+"""What is being released now: spending, limits, answers on the map.
 
-Everything in a ledger is public: answers as they left, and their prices. Nothing is written, and
-nothing is locked, so whoever releases does not notice.
+Everything here is public: answers as they left, and their prices. Nothing is written, so whoever
+releases does not notice.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import Any
 
-from dphmm.books.tailing import Tail
-from dphmm.release.said import Record
+from dphmm.cost.limit import Limit
+from dphmm.errors import ArgumentError
 from dphmm.scenario import Scenario
 from dphmm.studio.drawing import Drawing
+from dphmm.studio.watching import News, Source, Told, Whose
 
 __all__ = ["Live"]
 
@@ -31,97 +35,167 @@ BARS = 48
 NEAR = 0.8
 """From this part of a limit on, somebody is near to it."""
 
+OFTEN = {"ledger": 2.0, "store": 2.0, "service": 5.0}
+"""Seconds between two looks: a service has other work to do."""
+
+
+@dataclass
+class _Spent:
+    """What was said about one person so far."""
+
+    own: Limit | None = None
+    before: Fraction = Fraction(0)
+    """What was spent before they were erased and came back."""
+    sum: Fraction = Fraction(0)
+    prices: list[tuple[int, Fraction]] = field(default_factory=list)
+    """Slots and prices of answers to the scenario's question, in order."""
+    others: list[Fraction] = field(default_factory=list)
+    """Prices of answers to other questions, whose clocks may differ."""
+
+    @property
+    def count(self) -> int:
+        return len(self.prices) + len(self.others)
+
+    def within(self, width: int, now: int) -> Fraction:
+        """What was spent on the question in so many slots until now."""
+        first = bisect_right(self.prices, now - width, key=lambda one: one[0])
+        return sum((price for _, price in self.prices[first:]), Fraction(0))
+
 
 class Live:
-    """The answers of a ledger so far, and what they come to under a scenario's limit.
+    """The answers so far, and what they come to under a scenario's limit and people's own.
 
     Args:
-        path: The ledger file.
+        source: Where answers are read.
         scenario: Whose clock, limit and places count.
         drawing: Whether answers can be drawn, and where.
     """
 
-    def __init__(self, path: Path, scenario: Scenario, drawing: Drawing) -> None:
-        self._tail, self._scenario = Tail(path), scenario
+    def __init__(self, source: Source, scenario: Scenario, drawing: Drawing) -> None:
+        self._source, self._scenario = source, scenario
         self._drawn = drawing.places is not None and scenario.query.dimension == 2
-        self._said: dict[tuple[str, str], list[Record]] = defaultdict(list)
-        self._latest: list[Record] = []
+        self._people: dict[Whose, _Spent] = defaultdict(_Spent)
+        self._sums: dict[int, Fraction] = defaultdict(Fraction)
+        """What was spent on everybody in each slot of the scenario's clock."""
+        self._latest: list[Told] = []
+        self._elsewhere = self._unread = 0
+        self._looked = -OFTEN[source.kind]
         self._lock = Lock()
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows; reads what was written since the last time."""
+        """What the page shows; reads what is new unless somebody else has just looked."""
         with self._lock:
-            for record in self._tail.more():
-                if not record.silent:
-                    self._said[record.line.client, record.line.person].append(record)
-                    self._latest.append(record)
-            self._latest = sorted(self._latest, key=lambda one: one.time)[-MOST_ANSWERS:]
-            said = {whose: list(records) for whose, records in self._said.items()}
-            latest = list(self._latest)
-        now = max((record.time for record in latest), default=0)
-        people = [self._person(whose, records, now) for whose, records in said.items()]
+            # Half of the usual time, so that one page always sees what is new.
+            if monotonic() - self._looked >= OFTEN[self._source.kind] / 2:
+                self._take(self._source.look())
+                self._looked = monotonic()
+            return self._plain()
+
+    def close(self) -> None:
+        """Let go of what is watched."""
+        self._source.close()
+
+    def _take(self, news: News) -> None:
+        for whose in news.gone:
+            self._forget(whose)
+        for whose, (own, before) in news.people.items():
+            self._people[whose].own, self._people[whose].before = own, before
+        for one in news.told:
+            self._add(one)
+        self._latest.sort(key=lambda one: one.time)
+        del self._latest[:-MOST_ANSWERS]
+        self._unread = news.unread
+
+    def _add(self, one: Told) -> None:
+        spent = self._people[one.whose]
+        spent.sum += one.epsilon
+        if not one.own:
+            spent.others.append(one.epsilon)
+            return
+        insort(spent.prices, (one.time, one.epsilon))
+        self._sums[one.time] += one.epsilon
+        if one.place is None:
+            self._elsewhere += 1
+        else:
+            self._latest.append(one)
+
+    def _forget(self, whose: Whose) -> None:
+        """Of somebody who was erased nothing is shown any more."""
+        spent = self._people.pop(whose, _Spent())
+        for time, price in spent.prices:
+            self._sums[time] -= price
+        self._latest = [one for one in self._latest if one.whose != whose]
+
+    def _plain(self) -> dict[str, Any]:
+        now = max((time for time, price in self._sums.items() if price), default=None)
+        people = [self._person(*one, now or 0) for one in self._people.items() if one[1].count]
         people.sort(key=lambda one: (-one["share"], one["person"]))
-        records = [record for some in said.values() for record in some]
+        limit = self._scenario.settings.limit
         return {
-            "file": self._tail.path.name,
-            "answers": len(records),
+            "kind": self._source.kind,
+            "file": self._source.name,
+            "seconds": OFTEN[self._source.kind],
+            "answers": sum(one["answers"] for one in people),
             "n_people": len(people),
+            "unread": self._unread,
             "near": sum(one["share"] >= NEAR for one in people),
-            "limit": None if self._scenario.settings.limit is None else self._words,
-            "now": self._time(now) if latest else None,
+            "limited": sum(one.own is not None for one in self._people.values()),
+            "limit": None if limit is None else limit.words,
+            "now": None if now is None else self._time(now),
             "people": people[:MOST_PEOPLE],
-            "spending": self._spending(records, now),
-            "drawn": [self._answer(one) for one in latest if self._is_drawn(one)],
-            "other_laws": sum(record.law != self._scenario.law for record in records),
+            "spending": [] if now is None else self._spending(now),
+            "drawn": [self._answer(one) for one in self._latest] if self._drawn else [],
+            "other_laws": self._elsewhere,
+            "returned": sum(one.before > 0 for one in self._people.values()),
+            "other_questions": sum(len(one.others) for one in self._people.values()),
         }
 
-    @property
-    def _words(self) -> str:
-        limit = self._scenario.settings.limit
-        return "" if limit is None else limit.words
-
-    def _person(self, whose: tuple[str, str], records: list[Record], now: int) -> dict[str, Any]:
-        """What was spent on somebody, and which part of the limit that is at its fullest."""
-        spent = sum((record.epsilon for record in records), Fraction(0))
-        client, person = whose
+    def _person(self, whose: Whose, spent: _Spent, now: int) -> dict[str, Any]:
+        """What was spent on somebody, and which part of a limit that is at its fullest."""
+        limits = (self._scenario.settings.limit, spent.own)
+        shares = [(self._share(limit, spent, now), limit.words) for limit in limits if limit]
+        share, words = max(shares, default=(0.0, None), key=lambda one: one[0])
         return {
-            "person": f"{client}/{person}" if client else person,
-            "answers": len(records),
-            "spent": float(spent),
-            "share": self._share(records, spent, now),
-            "last": self._time(max(record.time for record in records)),
+            "person": _name(whose),
+            "answers": spent.count,
+            "spent": float(spent.before + spent.sum),
+            "share": share,
+            "limit": words,
+            "last": self._time(spent.prices[-1][0]) if spent.prices else None,
         }
 
-    def _share(self, records: list[Record], spent: Fraction, now: int) -> float:
-        limit = self._scenario.settings.limit
-        if limit is None:
-            return 0.0
-        shares = [] if limit.total is None else [spent / limit.total]
-        for window in limit.in_steps(self._scenario.settings.clock.law).windows:
-            recent = (one.epsilon for one in records if one.time > now - window.width)
-            shares.append(sum(recent, Fraction(0)) / window.amount)
-        return float(max(shares))
+    def _share(self, limit: Limit, spent: _Spent, now: int) -> float:
+        """The largest part of a limit that is used; windows count the scenario's question."""
+        shares = [] if limit.total is None else [(spent.before + spent.sum) / limit.total]
+        with suppress(ArgumentError):  # a person's own windows may be of another clock
+            windows = limit.in_steps(self._scenario.settings.clock.law).windows
+            shares += [spent.within(window.width, now) / window.amount for window in windows]
+        return float(max(shares, default=Fraction(0)))
 
-    def _spending(self, records: list[Record], now: int) -> list[dict[str, Any]]:
+    def _spending(self, now: int) -> list[dict[str, Any]]:
         """What was spent on everybody, in equal stretches of time."""
-        if not records:
-            return []
-        first = min(record.time for record in records)
+        first = min(time for time, price in self._sums.items() if price)
         wide = max(1, -(-(now - first + 1) // BARS))
         sums: dict[int, Fraction] = defaultdict(Fraction)
-        for record in records:
-            sums[(record.time - first) // wide] += record.epsilon
+        for time, price in self._sums.items():
+            if price:
+                sums[(time - first) // wide] += price
         return [
             {"time": self._time(first + place * wide), "spent": float(sums[place])}
             for place in range((now - first) // wide + 1)
         ]
 
-    def _is_drawn(self, record: Record) -> bool:
-        return self._drawn and record.law == self._scenario.law
-
-    def _answer(self, record: Record) -> dict[str, Any]:
-        place = [float(number * record.spacing) for number in record.lattice]
-        return {"person": record.line.person, "time": self._time(record.time), "place": place}
+    def _answer(self, one: Told) -> dict[str, Any]:
+        return {
+            "person": _name(one.whose),
+            "time": self._time(one.time),
+            "place": list(one.place or ()),
+        }
 
     def _time(self, slot: int) -> str | int:
         return self._scenario.settings.clock.time_of(slot)
+
+
+def _name(whose: Whose) -> str:
+    client, person = whose
+    return f"{client}/{person}" if client else person

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
 from threading import BoundedSemaphore, Lock, Thread
@@ -26,7 +26,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from dphmm.errors import ArgumentError, DphmmError
-from dphmm.studio import requests, saving
+from dphmm.studio import requests, saving, watching
 from dphmm.studio.comparing import compare
 from dphmm.studio.effects import Situation, timeline
 from dphmm.studio.examples import open_example
@@ -234,16 +234,16 @@ def serve(
     host: str = "127.0.0.1",
     path: str | Path | None = None,
     watch: str | Path | None = None,
+    key_file: str | None = None,
 ) -> None:
     """Serve the studio on loopback until interrupted; port 0 takes a free one.
 
     `path` is a scenario's file, or a folder of some; by default the present one. `ready` is
-    called with the address once the port is taken. `watch` is a ledger of the scenario, to be
-    shown as it grows.
+    called with the address once the port is taken. `watch` is a ledger file, a store or a service
+    that releases the scenario, to be shown as it grows; `key_file` has a service's key.
     """
     own, start = _opening(path, Path(), recent_file())
-    live = _watched(watch, own)
-    with _listen(host, port) as listener:
+    with _watched(watch, own, key_file) as live, _listen(host, port) as listener:
         server = _server(listener, own, start, live)
         Thread(target=_warm_up, daemon=True).start()
         ready(_address(listener))
@@ -255,14 +255,14 @@ def run_in_background(
     path: str | Path | None = None,
     memory: Path | None = None,
     watch: str | Path | None = None,
+    key_file: str | None = None,
 ) -> Iterator[str]:
     """The address of a studio that runs in the background, on a free port, for a while.
 
     `memory` is the file that keeps the names of lately opened scenarios, if any does.
     """
     own, start = _opening(path, None, memory)
-    live = _watched(watch, own)
-    with _listen("127.0.0.1", 0) as listener:
+    with _watched(watch, own, key_file) as live, _listen("127.0.0.1", 0) as listener:
         server = _server(listener, own, start, live)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
@@ -304,12 +304,21 @@ def _opening(
     return own, start
 
 
-def _watched(watch: str | Path | None, own: Opened | None) -> Live | None:
+@contextmanager
+def _watched(
+    watch: str | Path | None, own: Opened | None, key_file: str | None
+) -> Iterator[Live | None]:
+    """What is to be watched, until the server ends."""
     if watch is None:
-        return None
-    if own is None:
+        if key_file is not None:
+            raise ArgumentError("key_file must come with a service to watch, got none")
+        yield None
+        return
+    if own is None or own.path is None:
         raise ArgumentError("watch must come with the scenario whose ledger it is, got none")
-    return Live(Path(watch), own.scenario, own.drawing)
+    source = watching.watch(str(watch), own.scenario, own.path, key_file)
+    with closing(Live(source, own.scenario, own.drawing)) as live:
+        yield live
 
 
 def _server(

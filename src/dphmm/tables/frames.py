@@ -1,4 +1,4 @@
-"""Tables of other libraries, in and out: Polars, pandas, GeoPandas and Arrow."""
+"""Tables of other libraries, in and out: Polars, pandas, GeoPandas, scikit-mobility, Arrow."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 from dphmm.errors import ArgumentError, require
 
 __all__ = ["as_polars", "is_table", "like", "not_trips"]
+
+MOBILITY = {"uid": "person", "datetime": "time", "lat": "latitude", "lng": "longitude"}
+"""What scikit-mobility calls what we call otherwise."""
+DEGREES = ["latitude", "longitude"]
 
 
 def is_table(source: object) -> bool:
@@ -20,10 +24,14 @@ def as_polars(table: Any) -> Any:
     polars = require("polars", "cli")
     if isinstance(table, polars.DataFrame):
         return table
-    if hasattr(table, "to_crs"):
-        table = _with_degrees(table)
     if isinstance(table, polars.LazyFrame):
         return table.collect()
+    if _library(table) == "skmob":
+        # A column of ours stays what it is, and theirs of the same meaning with it.
+        named = {old: new for old, new in MOBILITY.items() if new not in table.columns}
+        table = require("pandas", "pandas").DataFrame(table).rename(columns=named)
+    elif hasattr(table, "to_crs"):
+        table = _with_degrees(table)
     try:
         return polars.DataFrame(table)
     except (TypeError, ValueError, polars.exceptions.PolarsError):
@@ -45,8 +53,43 @@ def _with_degrees(table: Any) -> Any:
 
 
 def like(table: Any, given: Any) -> Any:
-    """A Polars table as the kind of table that was given; a file gets Polars."""
-    kind = type(given).__module__.partition(".")[0]
-    if kind == "pandas":
-        return table.to_pandas()
-    return table.to_arrow() if kind == "pyarrow" else table
+    """A Polars table as the kind of table that was given; a file gets Polars.
+
+    What has no latitude and longitude is no table of GeoPandas or scikit-mobility, but of pandas.
+    """
+    kind = _library(given)
+    if kind == "polars" and hasattr(given, "collect"):
+        return table.lazy()
+    if kind == "pyarrow":
+        return table.to_arrow()
+    if kind not in ("pandas", "geopandas", "skmob"):
+        return table
+    made = table.to_pandas()
+    if not {*DEGREES} <= {*made.columns}:
+        return made
+    if kind == "geopandas":
+        return _with_points(made, given)
+    if kind == "skmob":
+        theirs = {new: old for old, new in MOBILITY.items()}
+        return type(given)(made.rename(columns=theirs))
+    return made
+
+
+def _library(table: Any) -> str:
+    return type(table).__module__.partition(".")[0]
+
+
+def _with_points(table: Any, given: Any) -> Any:
+    """A table of pandas as one of GeoPandas, in the coordinates and under the names of another."""
+    geopandas = require("geopandas", "geopandas")
+    said = table[DEGREES].notna().all(axis=1)
+    points = geopandas.GeoSeries(
+        geopandas.points_from_xy(table["longitude"], table["latitude"]), crs=given.crs and 4326
+    ).where(said, None)
+    if given.crs is not None:
+        points = points.to_crs(given.crs)
+    plain = table.drop(columns=DEGREES)
+    named = {given.geometry.name: points.to_numpy()}
+    return geopandas.GeoDataFrame(
+        plain.assign(**named), geometry=given.geometry.name, crs=given.crs
+    )

@@ -229,14 +229,23 @@ def cell_of(places: FloatArray) -> float | None:
     >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
     True
     """
-    gaps = [np.diff(np.unique(axis.round(6))) for axis in places.T]
-    if len(places) < 4 or not all(len(gap) for gap in gaps):
+    if len(places) < 4:
         return None
-    side = float(gaps[0].min())
-    steps = np.rint((places - places.min(axis=0)) / side)
-    regular = np.allclose(places - places.min(axis=0), steps * side, atol=1e-3 * side)
-    square = np.isclose(gaps[1].min(), side) and len(np.unique(steps, axis=0)) == len(places)
-    return round(side, 6) if regular and square else None
+    origin, spread = places.min(axis=0), np.ptp(places, axis=0)
+    across, up = (_side(axis, width) for axis, width in zip(places.T, spread.tolist(), strict=True))
+    if not across or not np.isclose(across, up, rtol=1e-4):
+        return None
+    side = max(across, up)
+    steps = np.rint((places - origin) / side)
+    regular = np.allclose(places - origin, steps * side, atol=1e-3 * side)
+    return round(side, 6) if regular and len(np.unique(steps, axis=0)) == len(places) else None
+
+
+def _side(axis: FloatArray, spread: float) -> float:
+    """How far apart a grid's lines are, 0 of one line; places of rounded degrees lie near them."""
+    gaps = np.diff(np.unique(axis))
+    gaps = gaps[gaps > 1e-4 * spread]
+    return spread / round(spread / float(gaps.min())) if len(gaps) else 0.0
 
 
 def _check_cell(cell_km: float) -> None:

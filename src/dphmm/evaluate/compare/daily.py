@@ -26,6 +26,8 @@ class Daily:
     tuned: int = 4
     """On how many people its settings are chosen."""
     seeds: int = 1
+    ranked: int = 1
+    """With how many draws it is asked whose day it is."""
 
     @property
     def name(self) -> str:
@@ -42,5 +44,5 @@ class Daily:
         knobs = grid_of(self.contender, budget)[choice]
         chosen = contender_of(self.contender, cast.world, budget, **knobs)
         found = figures_of(chosen, cast, self.seeds)
-        found["rank"] = ranks_of(chosen, cast, self.seeds)
+        found["rank"] = ranks_of(chosen, cast, self.ranked)
         return {**found, "choice": np.array(choice)}

@@ -12,7 +12,7 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.chain import Chain
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Contender, Told
-from dphmm.evaluate.compare.reading import LATE, filter_rows, likelihoods, read
+from dphmm.evaluate.compare.reading import filter_rows, likelihoods, looks, read
 from dphmm.evaluate.compare.world import World
 from dphmm.evaluate.metrics import distances
 
@@ -102,9 +102,10 @@ def compare(
         raise ArgumentError(f"own must have a chain for each of {len(paths)} paths, got {len(own)}")
     world = contender.world
     told = contender.release(paths, rng)
-    rows = likelihoods(told)
-    beliefs = read(rows, world.chain, world.start, len(paths), lag)
-    hindsight = see(world, beliefs.hindsight, paths)
+    rows, at = likelihoods(told), looks(paths.shape[1])
+    there = paths[:, at]
+    beliefs = read(rows, world.chain, world.start, len(paths), lag, at)
+    hindsight = see(world, beliefs.hindsight, there)
     late = beliefs.lagged
     unknown = np.full(len(paths), np.nan)
     mine, mine_within = unknown, unknown
@@ -116,8 +117,8 @@ def compare(
         budget=contender.budget.words,
         promise=contender.promise,
         raw=distances(told.shown, world.places[paths]).mean(axis=1),
-        filtered=see(world, beliefs.filtered, paths).error.mean(axis=1),
-        lagged=unknown if late is None else see(world, late, paths[:, ::LATE]).error.mean(axis=1),
+        filtered=see(world, beliefs.filtered, there).error.mean(axis=1),
+        lagged=unknown if late is None else see(world, late, there).error.mean(axis=1),
         hindsight=hindsight.error.mean(axis=1),
         expected=hindsight.expected.mean(axis=1),
         within=hindsight.within.mean(axis=1),
@@ -128,11 +129,11 @@ def compare(
 
 
 def error_so_far(contender: Contender, paths: IntArray, rng: np.random.Generator) -> float:
-    """The mean error of the best guess so far, at every `LATE`-th step: for choosing settings."""
-    world = contender.world
+    """The mean error of the best guess so far: for choosing settings."""
+    world, at = contender.world, looks(paths.shape[1])
     rows = likelihoods(contender.release(paths, rng))
-    beliefs = filter_rows(rows, world.chain, world.start, len(paths))
-    return float(see(world, beliefs[::LATE], paths[:, ::LATE]).error.mean())
+    beliefs = filter_rows(rows, world.chain, world.start, len(paths), at)
+    return float(see(world, beliefs, paths[:, at]).error.mean())
 
 
 def spending(contender: Contender, told: Told) -> dict[str, float]:
@@ -152,9 +153,15 @@ def _with_own_past(
 ) -> tuple[FloatArray, FloatArray]:
     """The errors and masses of an adversary with each person's own chain."""
     errors, masses = np.empty((2, len(paths)))
-    for person, (chain, start) in enumerate(own):
-        mine = [None if row is None else row[person : person + 1] for row in rows]
-        beliefs = read(mine, chain, start, 1).hindsight
-        seen = see(world, beliefs, paths[person : person + 1])
-        errors[person], masses[person] = seen.error.mean(), seen.within.mean()
+    at = looks(paths.shape[1])
+    # Several draws of one path are read together.
+    alike: dict[int, list[int]] = {}
+    for place, known in enumerate(own):
+        alike.setdefault(id(known), []).append(place)
+    for places in alike.values():
+        chain, start = own[places[0]]
+        mine = [None if row is None else row[places] for row in rows]
+        beliefs = read(mine, chain, start, len(places), at=at).hindsight
+        seen = see(world, beliefs, paths[places][:, at])
+        errors[places], masses[places] = seen.error.mean(axis=1), seen.within.mean(axis=1)
     return errors, masses

@@ -6,7 +6,9 @@ precision, which comparisons can afford.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -18,23 +20,31 @@ from dphmm.chain.markov import MarkovModel
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Told
 
-__all__ = ["LATE", "Beliefs", "filter_rows", "likelihoods", "log_scores", "read"]
-
-
-LATE = 4
-"""Late beliefs are about every so manieth step: each takes as many products as it waits steps."""
+__all__ = ["Beliefs", "filter_rows", "likelihoods", "log_scores", "looks", "read"]
 
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What a reader believes of each person at each step: (steps, k, n) each."""
+    """What a reader believes of each person at some steps: (steps, k, n) each."""
 
     filtered: FloatArray = field(repr=False)
     """From what was told so far."""
     lagged: FloatArray | None = field(repr=False)
-    """From what was told until some steps later, for every `LATE`-th step; None if not asked."""
+    """From what was told until some steps later; None if not asked for."""
     hindsight: FloatArray = field(repr=False)
     """From all that was told."""
+
+
+def looks(steps: int) -> list[int]:
+    """Some of the steps, evenly: no schedule that divides them is always met at the same point.
+
+    Beliefs are judged there and not at every step, which takes most of the time.
+
+    >>> looks(100)[:4], looks(288)[:4]
+    ([1, 4, 7, 10], [2, 7, 12, 17])
+    """
+    apart = next(width for width in (3, 5, 7, 11, 1) if gcd(width, steps) == 1)
+    return list(range(apart // 2, steps, apart))
 
 
 def likelihoods(told: Told) -> list[FloatArray | None]:
@@ -51,7 +61,12 @@ def likelihoods(told: Told) -> list[FloatArray | None]:
 
 
 def read(
-    rows: list[FloatArray | None], chain: Chain, start: Belief, people: int, lag: int | None = None
+    rows: list[FloatArray | None],
+    chain: Chain,
+    start: Belief,
+    people: int,
+    lag: int | None = None,
+    at: Sequence[int] | None = None,
 ) -> Beliefs:
     """The beliefs of somebody with a chain and a start, about people told of by `rows`.
 
@@ -61,46 +76,52 @@ def read(
         start: What they believe before the first step.
         people: How many people the rows are about.
         lag: How many later steps count for `lagged`.
+        at: The steps, in order, that beliefs are wanted of; every step by default.
     """
-    filtered, _ = _forward(rows, chain, start, people)
-    steps, hindsight = len(rows), np.empty_like(filtered)
+    steps = len(rows)
+    wanted = list(range(steps)) if at is None else list(at)
+    filtered = filter_rows(rows, chain, start, people, wanted)
+    hindsight = np.empty_like(filtered)
+    lagged = None if lag is None else np.empty_like(filtered)
     later = np.ones((chain.n_states, people))
     for step in range(steps - 1, -1, -1):
         if step < steps - 1:
             later = _back(chain.at(step + 2), rows[step + 1], later)
-        hindsight[step] = _joined(filtered[step], later)
-    lagged = None
-    if lag is not None:
-        lagged = np.empty_like(filtered[::LATE])
-        for place, step in enumerate(range(0, steps, LATE)):
-            later = np.ones((chain.n_states, people))
-            until = [n for n in range(step + 1, min(step + lag + 1, steps)) if rows[n] is not None]
-            for after in range(max(until, default=step), step, -1):
-                later = _back(chain.at(after + 1), rows[after], later)
-            lagged[place] = _joined(filtered[step], later)
+        if wanted and step == wanted[-1]:
+            place = len(wanted) - 1
+            hindsight[place] = _joined(filtered[place], later)
+            if lagged is not None and lag is not None:
+                soon = _look_back(rows, chain, people, step, lag)
+                lagged[place] = filtered[place] if soon is None else _joined(filtered[place], soon)
+            wanted.pop()
     return Beliefs(filtered, lagged, hindsight)
 
 
 def filter_rows(
-    rows: list[FloatArray | None], chain: Chain, start: Belief, people: int
+    rows: list[FloatArray | None],
+    chain: Chain,
+    start: Belief,
+    people: int,
+    at: Sequence[int] | None = None,
 ) -> FloatArray:
     """The beliefs from what was told so far alone: (steps, k, n)."""
-    return _forward(rows, chain, start, people)[0]
+    return _forward(rows, chain, start, people, range(len(rows)) if at is None else at)[0]
 
 
 def log_scores(
     rows: list[FloatArray | None], chain: Chain, start: Belief, people: int
 ) -> FloatArray:
     """How likely a chain makes what was told of each person: logarithms up to one constant."""
-    return _forward(rows, chain, start, people)[1]
+    return _forward(rows, chain, start, people, ())[1]
 
 
 def _forward(
-    rows: list[FloatArray | None], chain: Chain, start: Belief, people: int
+    rows: list[FloatArray | None], chain: Chain, start: Belief, people: int, at: Sequence[int]
 ) -> tuple[FloatArray, FloatArray]:
     if chain.memory is not None:
         raise ArgumentError("chain must have places as its states, got one with a memory")
-    filtered: Any = np.empty((len(rows), people, chain.n_states), dtype=np.float32)
+    filtered: Any = np.empty((len(at), people, chain.n_states), dtype=np.float32)
+    place = {step: number for number, step in enumerate(at)}
     score = np.zeros(people)
     belief = np.repeat(start.probabilities[:, None], people, axis=1)
     for step, row in enumerate(rows):
@@ -113,7 +134,8 @@ def _forward(
                 raise ArgumentError(f"chain must allow what was told at step {step}")
             score += np.log(total)
         belief = belief / belief.sum(axis=0)
-        filtered[step] = belief.T
+        if step in place:
+            filtered[place[step]] = belief.T
     return filtered, score
 
 
@@ -122,6 +144,19 @@ def _back(model: MarkovModel, row: FloatArray | None, later: FloatArray) -> Floa
     here = later if row is None else later * row.T
     before = model.outgoing @ here + (model.jumps @ here)[None, :]
     return np.asarray(before / before.max(axis=0))
+
+
+def _look_back(
+    rows: list[FloatArray | None], chain: Chain, people: int, step: int, lag: int
+) -> FloatArray | None:
+    """How likely what is told in the next few steps is, seen from a step; None if nothing is."""
+    until = [n for n in range(step + 1, min(step + lag + 1, len(rows))) if rows[n] is not None]
+    if not until:
+        return None
+    later = np.ones((chain.n_states, people))
+    for after in range(until[-1], step, -1):
+        later = _back(chain.at(after + 1), rows[after], later)
+    return later
 
 
 def _joined(belief: FloatArray, later: FloatArray) -> FloatArray:

@@ -11,11 +11,13 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.markov import MarkovModel
 from dphmm.evaluate.compare.contender import Budget, OneLaw
 from dphmm.evaluate.compare.field import contender_of
-from dphmm.evaluate.compare.optimal import solve_optimal
-from dphmm.evaluate.compare.planar import remapped
+from dphmm.evaluate.compare.optimal import OptimalOnRegions, solve_optimal
+from dphmm.evaluate.compare.planar import PlanarLaplace, remapped
+from dphmm.evaluate.compare.shaped import KNorm, L1Laplace, Staircase
 from dphmm.evaluate.compare.world import World
 from dphmm.evaluate.workloads import Workload
 from dphmm.geometry.query import Query
+from dphmm.noise.distance import mean_noise
 
 __all__ = ["METRIC", "ON_SMALL_MAP", "OneAnswer", "small_map"]
 
@@ -66,16 +68,26 @@ class OneAnswer:
 def one_answer(world: World, contender: OneLaw, draws: int, rng: np.random.Generator) -> FloatArray:
     """The error of an answer, that of the best guess from it, and the latter's standard error.
 
-    Places are drawn in turn and weighed by the prior, so only the noise is left to chance.
+    The first is exact. For the second places are drawn in turn and weighed by the prior, so only
+    the noise is left to chance; for the optimum, whose answers are few, it is exact too.
     """
+    if isinstance(contender, OptimalOnRegions):
+        joint = world.prior[:, None] * contender.matrix[contender.region]
+        apart = world.apart.astype(np.float64)
+        raw = float((joint * apart[:, contender.middles]).sum())
+        return np.array([raw, float((apart @ joint).min(axis=0).sum()), 0.0])
     places = np.repeat(np.arange(world.query.n_states), draws)
     answers = contender.draw(places, rng)
     guesses = remapped(world, contender.log_likelihoods(answers))
-    truth = world.places[places]
-    errors = [
-        np.hypot(*(points - truth).T).reshape(-1, draws)
-        for points in (contender.show(answers), guesses)
-    ]
-    raw, best = (float(world.prior @ error.mean(axis=1)) for error in errors)
-    spread = np.sqrt((world.prior**2 * errors[1].var(axis=1)).sum() / draws)
-    return np.array([raw, best, float(spread)])
+    error = np.hypot(*(guesses - world.places[places]).T).reshape(-1, draws)
+    spread = np.sqrt((world.prior**2 * error.var(axis=1)).sum() / draws)
+    best = float(world.prior @ error.mean(axis=1))
+    return np.array([expected_length(contender), best, float(spread)])
+
+
+def expected_length(contender: OneLaw) -> float:
+    """The expected length of one answer's noise, in kilometres, without draws."""
+    if isinstance(contender, PlanarLaplace):
+        return 2 / contender.rate
+    assert isinstance(contender, (KNorm, L1Laplace, Staircase))
+    return mean_noise(contender.law)

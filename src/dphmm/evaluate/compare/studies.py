@@ -20,6 +20,7 @@ from dphmm.evaluate.compare.tables import (
 )
 from dphmm.evaluate.compare.tasks import Judged, Settled
 from dphmm.evaluate.parts import Measurable, Part, Study
+from dphmm.evaluate.protocol import protocol
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.workloads import Workload
 
@@ -32,13 +33,7 @@ DATA = {
     "gowalla-nyc": "Gowalla in New York",
 }
 STEPS = 100
-TOTALS = {"geolife": (100, 20), "gowalla": (100,), "gowalla-nyc": (100,)}
-RUNS: dict[str, dict[str, int]] = {
-    "geolife": {"most": 40, "seeds": 2},
-    "gowalla": {"most": 30, "seeds": 1},
-    "gowalla-nyc": {"most": 30, "seeds": 1},
-}
-DAILY = (24, 288, 4)
+CHOSEN = protocol()["compare"]
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 HOUR = 12
 """Steps of an hour in the made-up city."""
@@ -73,12 +68,16 @@ def data_comparisons(quick: bool) -> list[Study]:
     """
     studies = []
     for workload, title in DATA.items():
-        totals: tuple[int, ...] = (12,)
-        rest = {"steps": 12, "most": 6, "seeds": 1}
+        totals, rest = [12], {"steps": 12, "most": 6}
         if not quick:
-            totals, rest = TOTALS[workload], {"steps": STEPS, **RUNS[workload]}
+            totals = CHOSEN["totals"][workload]
+            rest = {"steps": STEPS, "most": CHOSEN["paths"][workload]}
         tasks = {
-            total: {name: Judged(name, total, **rest) for name in CONTENDERS} for total in totals
+            total: {
+                name: Judged(name, total, seeds=seeds_of(name, quick), **rest)
+                for name in CONTENDERS
+            }
+            for total in totals
         }
         about = f"{len(CONTENDERS)} mechanisms on {title}, chains and settings of other people"
         studies.append(_table_study(f"compare.{workload}", about, workload, tasks, rest["steps"]))
@@ -91,15 +90,17 @@ def city_comparisons(quick: bool) -> list[Study]:
     Args:
         quick: Whether to take a few people and one day.
     """
-    few: dict[str, Any] = {"people": 6, "seeds": 1} if quick else {}
-    settings = ("two-hours", "six-hours") if quick else tuple(SETTINGS)
-    placed = {label: Settled(label, **SETTINGS[label], **few) for label in settings}
     people: dict[str, Any] = {"people": 6} if quick else {}
+    draws: dict[str, Any] = {"seeds": 1, "ranked": 1}
+    if not quick:
+        draws = {"seeds": CHOSEN["seeds"], "ranked": CHOSEN["places_ranked_seeds"]}
+    settings = ("two-hours", "six-hours") if quick else tuple(SETTINGS)
+    placed = {label: Settled(label, **SETTINGS[label], **people, **draws) for label in settings}
     daily = [label for label in settings if "days" not in SETTINGS[label]]
     sure = {label: Guaranteed(label, **SETTINGS[label], **people) for label in daily}
     answers = {epsilon: OneAnswer(epsilon) for epsilon in (EPSILONS[1:2] if quick else EPSILONS)}
     return [
-        *(_day_study(total, few) for total in (DAILY[:1] if quick else DAILY)),
+        *(_day_study(total, quick, people) for total in CHOSEN["daily"][: 1 if quick else None]),
         _study(
             "compare.places", "Home and work of 30 made-up people from staircase answers", placed,
             lambda found: place_rows(found, LABELS),
@@ -115,9 +116,26 @@ def city_comparisons(quick: bool) -> list[Study]:
     ]  # fmt: skip
 
 
-def _day_study(total: int, few: dict[str, Any]) -> Study:
+def seeds_of(name: str, quick: bool = False) -> int:
+    """How many draws of noise a mechanism gets for each path.
+
+    >>> seeds_of("staircase"), seeds_of("location_set")
+    (20, 4)
+    """
+    if quick:
+        return 1
+    return int(CHOSEN["location_set_seeds" if name == "location_set" else "seeds"])
+
+
+def _day_study(total: int, quick: bool, people: dict[str, Any]) -> Study:
     """Every mechanism on a day of the made-up people, at one budget."""
-    tasks = {total: {name: Daily(name, total, **few) for name in CONTENDERS}}
+    ranked = 1 if quick else CHOSEN["ranked_seeds"]
+    tasks = {
+        total: {
+            name: Daily(name, total, seeds=seeds_of(name, quick), ranked=ranked, **people)
+            for name in CONTENDERS
+        }
+    }
     about = f"{len(CONTENDERS)} mechanisms on a day of 30 made-up people at {total} a day"
     return _table_study(f"compare.city-{total}", about, "city", tasks, CITY_STEPS)
 
@@ -126,24 +144,22 @@ def _table_study(
     name: str, about: str, workload: str, tasks: Mapping[Any, Mapping[str, Any]], steps: int
 ) -> Study:
     """A study with a table for each budget."""
-    any_task = next(iter(next(iter(tasks.values())).values()))
+    draws = {name: task.seeds for named in tasks.values() for name, task in named.items()}
 
     def summarise(workloads: Mapping[str, Workload], found: Keyed) -> Summary:
         values: dict[str, Value] = {}
         tables = {}
         for total, named in tasks.items():
             parts = {key: found[workload, task] for key, task in named.items()}
-            more, tables[f"total-{total:g}"] = contender_rows(
-                parts, Budget(total, steps), any_task.seeds
-            )
+            more, tables[f"total-{total:g}"] = contender_rows(parts, Budget(total, steps), draws)
             values |= more
         return values, tables
 
     return Study(
         name=name, about=about, module=MODULE,
         parts=tuple((workload, task) for named in tasks.values() for task in named.values()),
-        summarise=summarise, settings={"budgets": sorted(tasks), "steps": steps},
-        seeds=tuple(range(any_task.seeds)),
+        summarise=summarise, settings={"budgets": sorted(tasks), "steps": steps, "draws": draws},
+        seeds=tuple(range(max(draws.values()))),
     )  # fmt: skip
 
 

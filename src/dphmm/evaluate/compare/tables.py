@@ -23,20 +23,23 @@ Rows = tuple[dict[str, Value], Table]
 HEAD = (
     "mechanism", "settings", "a map shows, km", "best guess now, km", "10 steps later, km",
     "adversary in hindsight, km", "who knows the past, km", "mass within r", "dearest instant",
-    "spent a step", "the staircase with a schedule is closer now",
+    "spent a step", "draws", "the staircase with a schedule is closer now",
 )  # fmt: skip
 MARGIN = "the mean error now of this mechanism minus that of the staircase with a schedule"
+WHOSE_DAY = "whose day among all"
 AFTER = ("nothing", "a day", "a week")
 NEAR_KM = (0.25, 1.0)
+NORMAL = 1.96
+"""Standard errors to both sides that hold 95% of a normal law."""
 
 
-def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: int) -> Rows:
+def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: Mapping[str, int]) -> Rows:
     """The values of every mechanism at one budget, and its table.
 
     Args:
         found: What was measured, by the mechanism's name.
         budget: What each could spend.
-        seeds: How many draws of noise are behind each person's figure.
+        seeds: How many draws of noise are behind each person's figure, by the mechanism's name.
     """
     values: dict[str, Value] = {}
     rows = []
@@ -44,7 +47,7 @@ def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: int) -> Ro
         if name not in found:
             continue
         part, key = found[name], f"{name}.{budget.total:g}"
-        people = People({one: part[one] for one in FIGURES}, seeds=seeds)
+        people = People({one: part[one] for one in FIGURES}, seeds=seeds[name])
         for one in FIGURES:
             form = ".0%" if "within" in one else ".2f"
             values[f"{key}.{one}"] = people.mean(one, form)
@@ -61,10 +64,20 @@ def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: int) -> Ro
                 TITLES[name], settings(name, budget, int(part["choice"])), shown["raw"].text(),
                 shown["filtered"].text(interval=True), shown["lagged"].text(),
                 shown["hindsight"].text(interval=True), shown["own"].text(),
-                shown["within"].text(), shown["instant"].text(), shown["step"].text(), verdict,
+                shown["within"].text(), shown["instant"].text(), shown["step"].text(),
+                str(seeds[name]), verdict, *_whose_day(values, key, part),
             )
         )  # fmt: skip
-    return values, Table(HEAD, tuple(rows))
+    head = (*HEAD, WHOSE_DAY) if any("rank" in part for part in found.values()) else HEAD
+    return values, Table(head, tuple(rows))
+
+
+def _whose_day(values: dict[str, Value], key: str, part: Found) -> tuple[str, ...]:
+    """How often a day finds its owner: kept, and as a cell, where it was asked."""
+    if "rank" not in part:
+        return ()
+    values[f"{key}.identified"] = _drawn((part["rank"] == 0).astype(np.float64), ".0%", np.mean)
+    return (values[f"{key}.identified"].text(interval=True),)
 
 
 def settings(name: str, budget: Budget, choice: int) -> str:
@@ -100,7 +113,7 @@ def place_rows(found: Mapping[str, Found], labels: Mapping[str, str]) -> Rows:
         _found(values, f"nothing.{place}", nothing[place][:, 0])
     head = ["setting"]
     head += [f"{place} after {when}" for place in PLACES for when in AFTER[1:]]
-    head += ["whose day among all", "best guess now, km"]
+    head += [WHOSE_DAY, "best guess now, km"]
     return values, Table(tuple(head), tuple(rows))
 
 
@@ -158,10 +171,16 @@ def small_rows(found: Mapping[float, Found], names: Sequence[str]) -> Rows:
         cells = [titles[name]]
         for epsilon, part in found.items():
             raw, best, spread = (float(number) for number in part[name])
-            key, note = f"{name}.{epsilon:g}", f"standard error {spread:.1g} km"
+            key = f"{name}.{epsilon:g}"
             values[f"{key}.raw"] = Value(1000 * raw, ".0f", unit="m")
-            values[f"{key}.best"] = Value(1000 * best, ".0f", unit="m", note=note)
-            cells.append(f"{values[f'{key}.raw'].text()}, {values[f'{key}.best'].text()}")
+            low, high = 1000 * (best - NORMAL * spread), 1000 * (best + NORMAL * spread)
+            values[f"{key}.best"] = (
+                Value(1000 * best, ".0f", low, high, unit="m", note="95% over draws of noise")
+                if spread
+                else Value(1000 * best, ".0f", unit="m")
+            )
+            shown = values[f"{key}.best"].text(interval=spread > 0)
+            cells.append(f"{values[f'{key}.raw'].text()}; {shown}")
         rows.append(tuple(cells))
     head = ("mechanism", *(f"ε = {epsilon:g}" for epsilon in found))
     return values, Table(head, tuple(rows))

@@ -42,6 +42,8 @@ FIGURES = (
     "raw", "filtered", "lagged", "hindsight", "expected", "within", "own", "own_within",
 )  # fmt: skip
 NOISE, TUNING = 1600, 1601
+GROUP = 10
+"""Draws of noise that are read at once: more take too much memory."""
 ENDS = (0, CITY_STEPS, 7 * CITY_STEPS)
 """Nothing told, a day, a week."""
 
@@ -86,6 +88,8 @@ class Settled:
     mechanism: str = "staircase"
     people: int = JUDGED_PEOPLE
     seeds: int = 4
+    ranked: int = 4
+    """With how many draws it is asked whose day it is."""
 
     @property
     def name(self) -> str:
@@ -99,7 +103,7 @@ class Settled:
         day, week = city_cast(self.people, 1), city_cast(self.people, 7)
         chosen = contender_of(self.mechanism, day.world, budget, **knobs)
         found = figures_of(chosen, day, self.seeds)
-        found["rank"] = ranks_of(chosen, day, self.seeds)
+        found["rank"] = ranks_of(chosen, day, self.ranked)
         again = contender_of(self.mechanism, week.world, budget, **knobs)
         return {**found, **_found_places(again, week, self.people, self.seeds)}
 
@@ -117,15 +121,17 @@ def choose_setting(name: str, cast: Cast, budget: Budget) -> int:
 
 
 def figures_of(contender: Contender, cast: Cast, seeds: int) -> dict[str, FloatArray]:
-    """For each person the mean over their paths and over draws of noise."""
-    outcomes: list[Outcome] = [
-        compare(contender, cast.judged, np.random.default_rng([NOISE, seed]), own=cast.own)
-        for seed in range(seeds)
-    ]
-    found: dict[str, FloatArray] = {
-        name: np.mean([cast.mean(getattr(one, name)) for one in outcomes], axis=0)
-        for name in FIGURES
-    }
+    """For each person the mean over their paths and over so many draws of noise."""
+    outcomes: list[Outcome] = []
+    for first in range(0, seeds, GROUP):
+        again = min(GROUP, seeds - first)
+        paths = np.tile(cast.judged, (again, 1))
+        rng = np.random.default_rng([NOISE, first])
+        outcomes.append(compare(contender, paths, rng, own=cast.own * again or None))
+    found: dict[str, FloatArray] = {}
+    for name in FIGURES:
+        every = np.concatenate([getattr(one, name) for one in outcomes])
+        found[name] = cast.mean(every.reshape(seeds, -1).mean(axis=0))
     for name in ("instant", "window"):
         found[name] = np.array(max(one.spent[name] for one in outcomes))
     found["step"] = np.array(np.mean([one.spent["step"] for one in outcomes]))

@@ -166,11 +166,15 @@ export class Curve {
     const silent = known[0].silent ?? null;
     if (silent !== null && y(silent) > MARGIN.top) {
       root.append("path").attr("class", "limit").attr("d", `M${MARGIN.left},${y(silent)}H${WIDTH - MARGIN.right}`);
-      root.append("text").attr("class", "limit-text").attr("x", MARGIN.left + 4).attr("y", y(silent) + 13).text("silence");
+      root.append("text").attr("class", "limit-text").attr("x", WIDTH - MARGIN.right - 2).attr("y", y(silent) - 4).attr("text-anchor", "end").text("a guess without any answer");
     }
     const line = (read) => d3.line().x(({ number: value }) => x(value)).y((point) => y(read(point)))(known);
-    root.append("path").attr("class", "line a").attr("d", line(({ error }) => error));
-    if (known[0].now !== undefined) root.append("path").attr("class", "line a faint").attr("d", line(({ now }) => now));
+    // A line that leaves the picture is cut off at its edge, never bent along it.
+    const [width, height] = [WIDTH - MARGIN.left, HEIGHT - MARGIN.top - MARGIN.bottom];
+    const inside = root.append("svg").attr("x", MARGIN.left).attr("y", MARGIN.top).attr("width", width).attr("height", height);
+    inside.attr("viewBox", `${MARGIN.left} ${MARGIN.top} ${width} ${height}`);
+    inside.append("path").attr("class", "line a").attr("d", line(({ error }) => error));
+    if (known[0].now !== undefined) inside.append("path").attr("class", "line a faint").attr("d", line(({ now }) => now));
     this.drawPoints(root, x, y, present);
     if (focused !== null) this.svg.querySelector(`[data-value="${focused}"]`)?.focus();
   }
@@ -183,7 +187,7 @@ export class Curve {
     // Errors far beyond a guess without any answer would flatten all the others.
     const silent = known[0].silent;
     const most = silent ? Math.min(errors.at(-1), 1.35 * silent) : errors.at(-1);
-    const y = d3.scaleLinear([0, Math.max(most * 1.06, 1e-12)], [HEIGHT - MARGIN.bottom, MARGIN.top]).clamp(true);
+    const y = d3.scaleLinear([0, Math.max(most * 1.06, 1e-12)], [HEIGHT - MARGIN.bottom, MARGIN.top]);
     const grid = root.append("g").attr("class", "grid");
     for (const tick of y.ticks(4)) {
       grid.append("path").attr("d", `M${MARGIN.left},${y(tick)}H${WIDTH - MARGIN.right}`);
@@ -217,9 +221,14 @@ export class Curve {
       .on("pointerenter focus", (_, point) => this.say(point))
       .on("pointerleave blur", () => this.say(this.points.find((point) => point.number === this.present)));
     groups.filter((point) => point.number === present).raise();
-    const top = (point) => (point.error === null ? MARGIN.top : y(point.error));
+    const isOver = (point) => point.error === null || y(point.error) < MARGIN.top - 1;
+    const top = (point) => (isOver(point) ? MARGIN.top : y(point.error));
+    groups.classed("over", isOver);
     groups.append("circle").attr("class", "hit").attr("r", 10).attr("cx", (p) => x(p.number)).attr("cy", top);
-    groups.append("circle").attr("class", "dot").attr("r", (p) => (p.number === present ? 6 : 3.5)).attr("cx", (p) => x(p.number)).attr("cy", top);
+    groups.filter((p) => !isOver(p)).append("circle").attr("class", "dot").attr("r", (p) => (p.number === present ? 6 : 3.5)).attr("cx", (p) => x(p.number)).attr("cy", top);
+    // What lies above the picture is an arrow at its edge, not a point of it.
+    const size = (p) => (p.number === present ? 6 : 4);
+    groups.filter(isOver).append("path").attr("class", "dot").attr("d", (p) => `M${x(p.number)},${MARGIN.top - size(p)}l${size(p)},${1.7 * size(p)}h${-2 * size(p)}z`);
   }
 
   typed(event) {

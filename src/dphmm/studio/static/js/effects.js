@@ -133,7 +133,7 @@ export class Effects {
           ),
         ),
       ),
-      h("p", { className: "note", id: "possible-note" }, `${count(this.effects.n_possible, "place")} of ${short(this.world.n_states)} ${this.effects.n_possible === 1 ? "is" : "are"} possible.`),
+      h("p", { className: "note", id: "possible-note" }, `${count(this.effects.n_possible, "place")} of ${short(this.world.n_states)} ${this.effects.n_possible === 1 ? "is" : "are"} ${this.effects.called}.`),
     );
   }
 
@@ -147,9 +147,9 @@ export class Effects {
     fill(
       this.exposure,
       possible === 1
-        ? h("p", {}, h("strong", {}, `${this.name(exposed[0])} is the only possible place`), "; whoever knows the model knows it already, and nothing can hide it.")
+        ? h("p", {}, h("strong", {}, `${this.name(exposed[0])} is the only place that is ${this.effects.called}`), ": its answer is public, and nothing can hide it.")
         : !exposed.length
-          ? h("p", { className: "good" }, "Nobody: every possible place is hidden by another one.")
+          ? h("p", { className: "good" }, `Nobody: every place that is ${this.effects.called} is hidden by another one.`)
           : h(
               "p",
               {},

@@ -4,7 +4,12 @@ import { h, fill, short, count } from "./elements.js";
 import { ask } from "./server.js";
 
 const d3 = globalThis.d3;
-const OFTEN = 2000;
+const SECONDS = 2;
+const SOURCES = {
+  ledger: "the ledger file",
+  store: "the store",
+  service: "the service, with a key that reads its own client's people",
+};
 const NEAR = 0.8;
 const shortTime = (time) => String(time).replace(/^\d{4}-(\d\d-\d\d)T(\d\d:\d\d).*$/, "$1 $2");
 
@@ -16,6 +21,7 @@ export class LivePanel {
     this.svg.setAttribute("id", "live-plot");
     this.svg.setAttribute("role", "img");
     this.tell = h("p", { className: "tell", id: "live-tell" });
+    this.source = h("p", { className: "note", id: "live-source" });
     this.people = h("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "People" });
     document.addEventListener("visibilitychange", () => this.show(this.view()));
     fill(
@@ -26,7 +32,7 @@ export class LivePanel {
       this.svg,
       h("h3", {}, "Who is nearest to a limit"),
       this.people,
-      h("p", { className: "note" }, "Read from the ledger every two seconds: answers as they left, and their prices. Nothing is written, and nobody's true place is in it."),
+      this.source,
     );
   }
 
@@ -37,25 +43,32 @@ export class LivePanel {
   async look() {
     this.timer = 0;
     if (this.view().tab !== "live" || document.hidden) return;
-    this.timer = setTimeout(() => this.look(), OFTEN);
+    this.timer = -1;
     try {
       this.now = await ask("/api/live", {});
       this.draw();
       this.redraw();
     } catch (error) {
-      this.tell.textContent = error.message;
+      this.tell.textContent = `${error.message}. Looking again in a moment; what is below is as it was last seen.`;
     }
+    this.timer = setTimeout(() => this.look(), 1000 * (this.now?.unread ? 0.5 : 1) * (this.now?.seconds ?? SECONDS));
   }
 
   draw() {
-    const { answers, n_people: people, near, limit, file, now, other_laws: others } = this.now;
-    const nearly = near ? `${count(near, "person", "people")} spent 80% or more of ${limit}.` : `Nobody is near the limit of ${limit}.`;
+    const { answers, n_people: people, near, limit, limited, file, now, unread, kind, seconds } = this.now;
+    const { other_laws: laws, other_questions: questions, returned } = this.now;
+    const all = limit ? `the limit of ${limit}${limited ? ", or their own" : ""}` : "their own limit";
+    const nearly = near ? `${count(near, "person", "people")} spent 80% or more of ${all}.` : `Nobody is near ${all}.`;
     fill(
       this.tell,
-      answers ? `${count(answers, "answer")} about ${count(people, "person", "people")} in ${file}, the last at ${now}. ` : `Nothing was said yet in ${file}. `,
-      limit ? h("strong", {}, nearly) : "The scenario has no limit.",
-      others ? ` ${count(others, "answer")} followed another law than this file's and are not on the map.` : "",
+      answers ? `${count(answers, "answer")} about ${count(people, "person", "people")} in ${file}, the last at ${now ?? "a time of another question"}. ` : `Nothing was said yet in ${file}. `,
+      limit || limited ? h("strong", {}, nearly) : "There is no limit.",
+      unread ? h("em", {}, ` Still reading: ${count(unread, "person", "people")} to go, who are not counted yet.`) : "",
+      laws ? ` ${count(laws, "answer")} followed another law than this file's and are not on the map.` : "",
+      returned ? ` ${count(returned, "person was", "people were")} erased before; what was spent then counts in all, not in windows.` : "",
+      questions ? ` ${count(questions, "answer")} to other questions count in what was spent in all, not in windows.` : "",
     );
+    this.source.textContent = `Read from ${SOURCES[kind]} every ${seconds} seconds: answers as they left, and their prices. Nothing is written, and nobody's true place is in it.`;
     this.drawSpending(this.now.spending);
     const row = (one) =>
       h(
@@ -64,7 +77,7 @@ export class LivePanel {
         h("th", { scope: "row" }, one.person),
         h("td", {}, short(one.answers)),
         h("td", {}, short(one.spent)),
-        h("td", { className: one.share >= NEAR ? "alarm-text" : "" }, limit ? `${Math.round(100 * one.share)}%` : "–"),
+        h("td", { className: one.share >= NEAR ? "alarm-text" : "" }, one.limit ? h("span", { title: one.limit }, `${Math.round(100 * one.share)}%`) : "–"),
       );
     const head = ["person", "answers", "spent", "of limit"].map((text) => h("th", { scope: "col" }, text));
     fill(this.people, h("table", { id: "live-people" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, this.now.people.map(row))));

@@ -1,9 +1,11 @@
 // The map: states on a canvas, which thousands of cells need, and marks on an SVG above it.
 
-import { short } from "./elements.js";
+import { length as lengthOf } from "./elements.js";
 import { OVER_BASE, drawBase } from "./basemap.js";
 import { symbolOf, token } from "./colours.js";
+import { widened } from "./layout.js";
 import { drawMarks } from "./marks.js";
+import { Outlines } from "./outlines.js";
 
 const d3 = globalThis.d3;
 const MARGIN = 52;
@@ -36,11 +38,11 @@ export class StateMap {
           event.button === 1 ||
           (event.button === 0 && this.dragsMap()),
       )
-      .on("zoom", (event) => {
-        this.transform = event.transform;
+      .on("zoom", ({ transform }) => {
+        this.transform = transform;
         this.request();
-        this.onzoom?.(event.transform);
-        for (const follower of this.followers) follower(event.transform);
+        this.onzoom?.(transform);
+        for (const follower of this.followers) follower(transform);
       });
     if (interactive) this.svg.call(this.zoom).on("dblclick.zoom", null);
     this.watcher = new ResizeObserver(() => this.resize());
@@ -61,9 +63,10 @@ export class StateMap {
       (i) => places[2 * i + 1],
     );
     const half = (world.cell ?? 0) / 2;
-    const xs = d3.extent(d3.range(world.n_states), (i) => places[2 * i]);
-    const ys = d3.extent(d3.range(world.n_states), (i) => places[2 * i + 1]);
-    this.bounds = widened([xs[0] - half, ys[0] - half, xs[1] + half, ys[1] + half], also);
+    const [xs, ys] = [0, 1].map((axis) => d3.extent(d3.range(world.n_states), (i) => places[2 * i + axis]));
+    this.outlines = world.outlines ? new Outlines(world.outlines) : null;
+    const all = this.outlines?.bounds ?? [xs[0] - half, ys[0] - half, xs[1] + half, ys[1] + half];
+    this.bounds = widened(all, also);
     this.scene = null;
     this.resize();
     this.fit();
@@ -80,8 +83,8 @@ export class StateMap {
     this.svg.attr("viewBox", `0 0 ${width} ${height}`);
     const [left, bottom, right, top] = this.bounds;
     // The buttons for zooming stand at the right, so the sides are kept free of states.
-    const side = Math.min(SIDE, width / (this.world.cell ? 12 : 8));
-    const margin = Math.min(this.world.cell ? MARGIN / 2 : MARGIN, height / 8);
+    const side = Math.min(SIDE, width / (this.hasAreas ? 12 : 8));
+    const margin = Math.min(this.hasAreas ? MARGIN / 2 : MARGIN, height / 8);
     const across = Math.max(right - left, 1e-9);
     const up = Math.max(top - bottom, 1e-9);
     this.unit = Math.min((width - 2 * side) / across, (height - 2 * margin) / up);
@@ -111,11 +114,17 @@ export class StateMap {
     return this.unit * this.transform.k;
   }
 
-  get cellSize() {
-    return this.world.cell ? this.world.cell * this.scale : 0;
+  // Whether states are drawn as areas: squares of a grid, or their own outlines.
+  get hasAreas() {
+    return Boolean(this.world.cell || this.outlines);
   }
 
-  // The radius of a state that is a point: larger when there are few of them.
+  // About how wide an area is.
+  get cellSize() {
+    return (this.world.cell ?? this.outlines?.span ?? 0) * this.scale;
+  }
+
+  // The radius of a state that is a point: larger where there are few.
   get pointSize() {
     const room = Math.sqrt((this.size[0] * this.size[1]) / this.world.n_states);
     return Math.max(3, Math.min(15, room / 9)) * Math.min(1.6, Math.sqrt(this.transform.k));
@@ -123,6 +132,7 @@ export class StateMap {
 
   stateAt(px, py) {
     const [x, y] = this.back(px, py);
+    if (this.outlines) return this.outlines.at(x, y);
     const reach = this.world.cell ? this.world.cell * 0.71 : Math.max(this.pointSize * 1.4, 14) / this.scale;
     const found = this.tree?.find(x, y, reach);
     if (found === undefined) return null;
@@ -203,9 +213,9 @@ export class StateMap {
   // Everything on the canvas; a recorder may stand for it, so that pictures show the same.
   paint(context) {
     drawBase(context, this);
-    if (this.world.cell) this.drawCells(context);
+    if (this.hasAreas) this.drawCells(context);
     this.drawEdges(context);
-    if (!this.world.cell) this.drawPoints(context);
+    if (!this.hasAreas) this.drawPoints(context);
     this.drawExposed(context);
   }
 
@@ -217,19 +227,25 @@ export class StateMap {
     const [width, height] = this.size;
     for (let state = 0; state < this.world.n_states; state += 1) {
       const [x, y] = this.at(state);
-      if (x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
+      if (this.outlines ? !this.outlines.isSeen(this, state) : x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
       const can = !possible || possible.has(state);
       context.globalAlpha = (can ? 1 : 0.55) * (this.world.base ? OVER_BASE : 1);
       context.fillStyle = can ? fills[state] : land;
-      context.fillRect(
-        x - size / 2,
-        y - size / 2,
-        size - gap + (gap ? 0 : 0.6),
-        size - gap + (gap ? 0 : 0.6),
-      );
+      if (this.outlines) this.fillOutline(context, state, gap);
+      else context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
       if (marked && can && size >= MARKED) this.drawSymbol(context, state, x, y, size * size * 0.07);
     }
     context.globalAlpha = 1;
+  }
+
+  fillOutline(context, state, gap) {
+    context.beginPath();
+    this.outlines.trace(context, this, state);
+    context.fill("evenodd");
+    if (!gap) return;
+    context.strokeStyle = token("surface");
+    context.lineWidth = gap;
+    context.stroke();
   }
 
   // A category has a shape besides its colour, so that neither alone carries the meaning.
@@ -253,7 +269,11 @@ export class StateMap {
     const [width, height] = this.size;
     context.strokeStyle = token("alarm");
     context.fillStyle = token("alarm");
-    context.lineWidth = this.world.cell ? 1.4 : 3;
+    context.lineWidth = this.hasAreas ? 1.4 : 3;
+    if (this.outlines) {
+      this.drawExposedOutlines(context, exposed);
+      return;
+    }
     const seen = exposed.map((state) => this.at(state)).filter(([x, y]) => x > -size && y > -size && x < width + size && y < height + size);
     if (this.world.cell) {
       const half = Math.max(size / 2 - 0.5, 1);
@@ -288,11 +308,26 @@ export class StateMap {
     }
   }
 
+  drawExposedOutlines(context, exposed) {
+    const seen = exposed.filter((state) => this.outlines.isSeen(this, state));
+    const apart = Math.max(4, Math.min(10, this.cellSize / 3));
+    context.globalAlpha = 0.45;
+    for (const state of seen) {
+      context.beginPath();
+      this.outlines.trace(context, this, state);
+      context.fill("evenodd");
+    }
+    context.globalAlpha = 1;
+    context.beginPath();
+    for (const state of seen) this.outlines.hatch(context, this, state, apart);
+    context.stroke();
+  }
+
   drawEdges(context) {
     const { edges, own } = this.scene;
     const many = (edges?.length ?? 0) / 2;
     // Many links on small cells are a hint of a texture, no more: the cells are what is looked at.
-    const fine = this.world.cell ? Math.min(1, this.cellSize / 22) : 1;
+    const fine = this.hasAreas ? Math.min(1, this.cellSize / 22) : 1;
     this.drawPairs(context, edges ?? [], "edge", fine * (many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85), many > 200 ? 0.8 : 2);
     // What somebody drew is always seen, whatever else there is.
     this.drawPairs(context, (own ?? []).flat(), "own", 1, 2.5);
@@ -346,9 +381,7 @@ export class StateMap {
     const power = 10 ** Math.floor(Math.log10(wanted));
     const length = [5, 2, 1].map((n) => n * power).find((n) => n <= wanted) ?? power;
     const pixels = length * this.scale;
-    const unit = this.world.unit || "";
-    const text =
-      unit === "km" && length < 1 ? `${short(length * 1000)} m` : `${short(length)} ${unit}`.trim();
+    const text = lengthOf(length, this.world.unit || "");
     const [x, y] = [this.size[0] - 16 - pixels, this.size[1] - 16];
     layer
       .append("path")
@@ -362,35 +395,4 @@ export class StateMap {
       .attr("class", "scale-text")
       .text(text);
   }
-}
-
-// Bounds that also hold most of some points, but never so many that the map is a dot.
-function widened([left, bottom, right, top], points) {
-  const [across, up] = [Math.max(right - left, 1e-9), Math.max(top - bottom, 1e-9)];
-  const reach = 0.15 * Math.max(across, up);
-  const low = (values, edge) => Math.max(edge - reach, Math.min(edge, d3.quantile(values, 0.05) ?? edge));
-  const high = (values, edge) => Math.min(edge + reach, Math.max(edge, d3.quantile(values, 0.95) ?? edge));
-  const xs = points.map(([x]) => x);
-  const ys = points.map(([, y]) => y);
-  return [low(xs, left), low(ys, bottom), high(xs, right), high(ys, top)];
-}
-
-// Places for a chain that has none: a force layout, the same every time.
-export function layout(world) {
-  if (world.places) return world.places;
-  const nodes = d3.range(world.n_states).map((index) => ({ index }));
-  const links = [];
-  for (let i = 0; i < (world.moves?.length ?? 0); i += 2) {
-    if (world.moves[i] !== world.moves[i + 1])
-      links.push({ source: world.moves[i], target: world.moves[i + 1] });
-  }
-  const ticks = world.n_states > 800 ? 60 : 300;
-  d3.forceSimulation(nodes)
-    .force("link", d3.forceLink(links).distance(1.6).strength(0.3))
-    .force("charge", d3.forceManyBody().strength(-1.4))
-    .force("centre", d3.forceCenter(0, 0))
-    .force("collide", d3.forceCollide(0.5))
-    .stop()
-    .tick(ticks);
-  return nodes.flatMap(({ x, y }) => [x, y]);
 }

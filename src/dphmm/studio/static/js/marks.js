@@ -19,19 +19,21 @@ const visible = (map) => (state) => {
 };
 
 function radiusOf(map) {
-  return map.world.cell ? Math.max(map.cellSize * 0.5, 4) : map.pointSize;
+  return map.hasAreas ? Math.max(map.cellSize * 0.5, 4) : map.pointSize;
 }
 
 // Names where there is room for them: one that would cover another is left out.
 function drawLabels(map) {
   const { scene, world } = map;
-  const roomy = world.cell ? map.cellSize > 34 : map.pointSize > 6;
-  const below = world.cell ? 4 : radiusOf(map) + 20;
+  const roomy = map.hasAreas ? map.cellSize > 34 : map.pointSize > 6;
+  const below = map.hasAreas ? 4 : radiusOf(map) + 20;
   const taken = [];
   const shown = [];
   for (const state of scene.labels && roomy ? d3.range(world.n_states).filter(visible(map)) : []) {
     const [x, y] = map.at(state);
     const half = 3.6 * world.labels[state].length;
+    // On an area a name stays inside it, or it would be taken for its neighbour's.
+    if (map.hasAreas && 2 * half > map.cellSize) continue;
     const box = [x - half, y + below - 12, x + half, y + below + 3];
     const covers = ([a, b, c, d]) => a < box[2] && box[0] < c && b < box[3] && box[1] < d;
     if (shown.length >= MOST_LABELS || taken.some(covers)) continue;

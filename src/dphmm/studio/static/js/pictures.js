@@ -112,9 +112,9 @@ class Recorder {
     this.path += "z";
   }
 
-  fill() {
+  fill(rule = "nonzero") {
     this.parts.push(
-      `<path d="${this.path}" fill="${this.fillStyle}" fill-opacity="${this.globalAlpha}"${this.place}/>`,
+      `<path d="${this.path}" fill="${this.fillStyle}" fill-rule="${rule}" fill-opacity="${this.globalAlpha}"${this.place}/>`,
     );
   }
 

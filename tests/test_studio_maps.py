@@ -1,0 +1,195 @@
+"""The studio's map of states that are no squares: hexagons and other polygons as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pydantic")
+pytest.importorskip("starlette")
+
+from dphmm import MarkovModel, Scenario
+from dphmm.report.ground import Ground
+from dphmm.scenario import Policy
+from dphmm.studio.saving import open_file
+from dphmm.studio.server import run_in_background
+from dphmm.tables.maps import Map
+from tests.studio_page import Studio
+
+LAKE = [[11.52, 48.12], [11.53, 48.12], [11.53, 48.13], [11.52, 48.13], [11.52, 48.12]]
+
+
+def square(west: float, south: float, side: float) -> list[list[float]]:
+    east, north = west + side, south + side
+    return [[west, south], [east, south], [east, north], [west, north], [west, south]]
+
+
+def districts() -> dict[str, Any]:
+    """Two squares side by side and a third far away, the first with a hole."""
+    rings = [
+        [square(11.5, 48.1, 0.05), LAKE],
+        [square(11.55, 48.1, 0.05)],
+        [square(11.8, 48.3, 0.05)],
+    ]
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"label": name},
+            "geometry": {"type": "Polygon", "coordinates": ring},
+        }
+        for name, ring in zip(("west", "east", "alone"), rings, strict=True)
+    ]
+    return {"type": "FeatureCollection", "features": features}
+
+
+def write_scenario(folder: Path, town: Map, **settings: Any) -> Path:
+    n_states = len(town.states)
+    scenario = Scenario(
+        town.states,
+        MarkovModel(np.full((n_states, n_states), 1 / n_states)),
+        Policy(distance=settings.pop("distance")),
+        epsilon=1,
+        unit="m",
+    ).replace(states="states.csv", **settings)
+    scenario.save(folder / "town.toml")
+    (folder / "states.geojson").write_text(town.to_geojson())
+    return folder / "town.toml"
+
+
+@pytest.fixture
+def polygons(tmp_path: Path) -> Path:
+    (tmp_path / "given.geojson").write_text(json.dumps(districts()))
+    town = Map.of_places(tmp_path / "given.geojson")
+    return write_scenario(tmp_path, town, distance="5000", repair="none", full_rank=False)
+
+
+@pytest.fixture
+def hexagons(tmp_path: Path) -> Path:
+    pytest.importorskip("h3")
+    town = Map.hexagons(48.137, 11.575, kilometres=9, resolution=8)
+    return write_scenario(tmp_path, town, distance="1200")
+
+
+# Laws
+
+
+def test_outlines_are_those_of_reports(polygons: Path) -> None:
+    opened = open_file(polygons)
+    outlines = opened.describe()["outlines"]
+    rings = Ground.read(opened.scenario, polygons.parent).rings
+    assert [len(own) for own in outlines] == [2, 1, 1]
+    for flat, own in zip(outlines, rings, strict=True):
+        for corners, ring in zip(flat, own, strict=True):
+            np.testing.assert_allclose(np.reshape(corners, (-1, 2)), ring[:-1], atol=0.5)
+
+
+def test_a_slider_ends_after_a_few_hexagons(hexagons: Path) -> None:
+    radius = open_file(hexagons).describe()["radius"]
+    assert 3_000 < float(radius["most"]) < 8_000
+
+
+def test_squares_of_a_grid_stay_squares(tmp_path: Path) -> None:
+    town = Map.squares(48.137, 11.575, kilometres=6, cell=1)
+    about = open_file(write_scenario(tmp_path, town, distance="2000")).describe()
+    assert about["outlines"] is None
+    assert about["cell"] is not None
+
+
+# The page
+
+
+@pytest.fixture
+def drawn(browser: Any, polygons: Path) -> Iterator[Studio]:
+    with run_in_background(polygons) as address:
+        studio = Studio(browser, address).open()
+        yield studio
+        assert studio.problems == []
+        studio.context.close()
+
+
+PROBE = """async (given) => {
+  const { Outlines } = await import("/static/js/outlines.js");
+  const outlines = new Outlines(given.rings);
+  const map = { x: (x) => x, y: (y) => -y, size: [1e6, 1e6] };
+  const said = [];
+  const context = { moveTo: (x, y) => said.push([x, -y]), lineTo: (x, y) => said.push([x, -y]) };
+  outlines.hatch(context, map, 0, given.apart);
+  return { at: given.points.map(([x, y]) => outlines.at(x, y)), bounds: outlines.bounds,
+           span: outlines.span, hatched: said };
+}"""
+
+
+@pytest.mark.browser
+def test_who_is_under_the_pointer_and_hatching_follow_borders_and_holes(studio: Studio) -> None:
+    ring, hole, other = (
+        [0, 0, 10, 0, 10, 10, 0, 10],
+        [4, 4, 6, 4, 6, 6, 4, 6],
+        [10, 0, 14, 0, 14, 4],
+    )
+    points = [[2, 2], [5, 5], [13, 1], [11, 3], [20, 20]]
+    given = {"rings": [[ring, hole], [other]], "points": points, "apart": 1.7}
+    found = studio.page.evaluate(PROBE, given)
+    assert found["at"] == [0, None, 1, None, None]
+    assert found["bounds"] == [0, 0, 14, 10]
+    ends = np.reshape(found["hatched"], (-1, 2, 2))
+    middles = ends.mean(axis=1)
+    assert len(ends) > 8
+    inside = np.all((middles > 0) & (middles < 10), axis=1)
+    in_hole = np.all((middles > 4) & (middles < 6), axis=1)
+    assert inside.all()
+    assert not in_hole.any()
+
+
+@pytest.mark.browser
+def test_polygons_are_drawn_named_and_hatched_as_they_are(drawn: Studio) -> None:
+    drawn.tab("save")
+    picture = drawn.download("#download-svg").read_text(encoding="utf-8")
+    paths = re.findall(r'<path d="([^"]*)" fill="[^"]*" fill-rule="evenodd"', picture)
+    # Each once, and the lonely one filled once more because nobody hides it.
+    shapes = [path for path in paths if path.count("z")]
+    assert sorted(path.count("z") for path in shapes) == [1, 1, 1, 2]
+    assert "exposed (1)" in drawn.page.locator("#legend").inner_text()
+    names = drawn.page.locator(".state-label").all_text_contents()
+    assert set(names) <= {"west", "east", "alone"}
+    assert "alone" in names
+
+
+@pytest.mark.browser
+def test_every_hexagon_is_drawn_and_a_name_that_does_not_fit_is_left_out(
+    browser: Any, hexagons: Path
+) -> None:
+    with run_in_background(hexagons) as address:
+        studio = Studio(browser, address).open()
+        studio.tab("save")
+        picture = studio.download("#download-svg").read_text(encoding="utf-8")
+        shapes = re.findall(r'<path d="M[^"]*z" fill="[^"]*" fill-rule="evenodd"', picture)
+        count = len(open_file(hexagons).scenario.states)
+        assert count > 20
+        assert len(shapes) == count
+        assert studio.page.locator(".state-label").count() == 0, "names are wider than cells"
+        assert studio.axe() == []
+        assert studio.problems == []
+        studio.context.close()
+
+
+@pytest.mark.browser
+def test_errors_beyond_the_picture_are_arrows_and_no_points_of_the_curve(studio: Studio) -> None:
+    page = studio.page
+    page.locator('#curve-axes label:has([value="epsilon"])').click()
+    page.wait_for_selector("#curve-plot .point.over")
+    over = page.locator("#curve-plot .point.over")
+    assert over.locator("circle.dot").count() == 0
+    assert over.locator("path.dot").count() == over.count()
+    # The line leaves the picture instead of running along its edge.
+    ys = page.evaluate(
+        """() => document.querySelector("#curve-plot .line.a").getAttribute("d")
+          .slice(1).split("L").map((pair) => Number(pair.split(",")[1]))"""
+    )
+    assert min(ys) < -20
+    assert sorted(ys) == ys, "errors fall with the price"
