@@ -61,8 +61,9 @@ format: .venv/.installed ## format the code and sort the imports
 	@$(BIN)/ruff check --quiet --fix --select I .
 	@$(BIN)/ruff format --quiet .
 
-bench: .venv/.installed-bench ## measure and write bench/results.json; BENCH=hull runs one file
-	@$(BIN)/python -m benchmarks.run $(BENCH)
+bench: .venv/.installed-bench ## measure and write bench/results.json; BENCH=hull runs one file, RESULTS=1 renews the pages
+	@$(BIN)/python -m benchmarks.run $(BENCH) $(if $(RESULTS),--results docs/results); found=$$?; \
+	  $(if $(RESULTS),$(BIN)/python scripts/include_results.py,true) && exit $$found
 
 evidence: .venv/.installed ## measure every number of the documentation again (DATA=folder, QUICK=1, COMPARE=1 writes no page; FINAL=1 reads the locked people)
 	@$(if $(FINAL),DPHMM_FINAL=1) $(BIN)/dphmm reproduce evidence $(if $(FINAL),--final) --data $(DATA) -o evidence --workers $(WORKERS) \

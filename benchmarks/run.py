@@ -1,11 +1,13 @@
 """Run every benchmarks/bench_*.py, print a table and write bench/results.json.
 
-python -m benchmarks.run            all of them
-python -m benchmarks.run hull       only bench_hull.py
+python -m benchmarks.run                        all of them
+python -m benchmarks.run hull                   only bench_hull.py
+python -m benchmarks.run --results docs/results    and a file of results for each, for pages
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import os
@@ -17,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks import Figure
+from benchmarks.results import as_result
 from dphmm import kernels
 
 HERE = Path(__file__).parent
@@ -55,17 +58,24 @@ def machine() -> dict[str, str | int | None]:
 
 def main(arguments: list[str]) -> int:
     """Exit code 0, or 1 if a target was missed or a benchmark failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--results", type=Path)
+    asked = parser.parse_args(arguments)
     # What is measured is the compiled code, from the first call on.
     kernels.compile_at_once()
     results, failed = [], []
-    for name in modules(arguments):
+    for name in modules(asked.names):
         print(f"-- {name}", flush=True)
+        load = os.getloadavg()[0]
         try:
             figures = importlib.import_module(f"benchmarks.bench_{name}").run()
         except Exception:  # one broken benchmark must not hide the others
             traceback.print_exc()
             failed.append(name)
             continue
+        if asked.results is not None:
+            as_result(name, figures, load).write(asked.results)
         for figure in figures:
             print(row(figure), flush=True)
             results.append({"benchmark": name, **asdict(figure), "met": figure.met})

@@ -90,13 +90,17 @@ class Studio:
         What it cannot decide by itself is a finding as well, but for contrast over pictures,
         which `CONTRAST` computes.
         """
-        source = resources.files("axe_playwright_python") / "axe.min.js"
-        # The page may load no scripts but its own; the debugger may.
-        self.page.evaluate(source.read_text(encoding="utf-8"))
         # An answer that comes meanwhile replaces what axe is looking at: wait until all are there.
         self.page.wait_for_load_state("networkidle")
         self.page.wait_for_timeout(900)  # the longest that the page waits before it asks
         self.page.wait_for_load_state("networkidle")
+        return self.axe_now()
+
+    def axe_now(self) -> list[str]:
+        """The same without waiting for answers that may be under way."""
+        source = resources.files("axe_playwright_python") / "axe.min.js"
+        # The page may load no scripts but its own; the debugger may.
+        self.page.evaluate(source.read_text(encoding="utf-8"))
         found = self.page.evaluate("axe.run({ resultTypes: ['violations', 'incomplete'] })")
         unsure = [rule for rule in found["incomplete"] if rule["id"] != "color-contrast"]
         return [

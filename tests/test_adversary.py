@@ -73,11 +73,17 @@ def test_case_ii_exposes_a_state_that_the_model_ruled_out():
     body = sensitivity_hull(QUERY, POLICY, possible)
     seen = guarantee_against(QUERY, POLICY, body, 1, possible=possible, known=known)
     assert (seen.case, seen.unprotected.tolist()) == ("II", [2])
-    # He is nearly sure of s3, and an answer at s5 takes that from him: a gain of 19 and more.
-    prior = [0, 0, 0.97, 0.01, 0.01, 0.01]
-    gains = largest_gains(Mechanism(QUERY, body, Fraction(1)), prior)[possible]
-    assert gains.max() > 19 > exp(1)
+    # He is nearly sure of s3, and an answer at s6 takes that from him: a gain of 19 and more.
+    prior, mechanism = np.array([0, 0, 0.97, 0.01, 0.01, 0.01]), Mechanism(QUERY, body, Fraction(1))
+    gains = largest_gains(mechanism, prior)
+    assert gains[S6] == gains.max() > 19 > exp(1)
     assert gains.max() <= exp(seen.epsilon)
+    # A stream answers s3 as s5: then nobody gains more than e^epsilon, whatever the answer.
+    assert QUERY.nearest_states(np.array([2]), possible).tolist() == [S5]
+    for answer in product(range(-9, 10), repeat=2):
+        heard = np.exp(mechanism.lattice_log_likelihood(answer))
+        heard[2] = heard[S5]
+        assert (heard[possible] / (prior @ heard)).max() <= exp(1) * (1 + 1e-9)
 
 
 def test_sets_that_share_nothing_have_nothing_to_guarantee():

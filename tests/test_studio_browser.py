@@ -327,7 +327,7 @@ def test_a_damaged_link_opens_the_start_page(browser: Any, address: str) -> None
 def test_a_walk_says_that_it_is_simulated_plays_and_compares(studio: Studio) -> None:
     page = studio.page
     studio.tab("walk")
-    assert "This person is simulated" in page.locator("#panel-walk").inner_text()
+    assert "These people are simulated" in page.locator("#panel-walk").inner_text()
     page.locator("#compare").check()
     studio.tab("budget")
     studio.write("#set-epsilon", "0.2")
@@ -342,6 +342,49 @@ def test_a_walk_says_that_it_is_simulated_plays_and_compares(studio: Studio) -> 
     page.locator("#play").click()
     studio.click("Undo")
     sync_api.expect(page.locator("#run-walk")).to_have_text("Settings changed: run again")
+
+
+def test_several_people_are_in_one_film_and_each_can_be_looked_at(studio: Studio) -> None:
+    page = studio.page
+    page.locator("#world").select_option("city")
+    studio.expect("#possible-note", re.compile("of 5"))
+    studio.tab("walk")
+    studio.write("#walk-people", "3")
+    page.locator("#run-walk").click()
+    page.wait_for_selector("#error-plot .line.a")
+    sync_api.expect(page.locator(".track .who")).to_have_count(3)
+    assert sorted(page.locator(".track .who").all_text_contents()) == ["1", "2", "3"]
+    assert page.locator(".track-truth .who").text_content() == "1"
+    assert "over 3 people" in page.locator("#walk-result caption").inner_text()
+    pooled = page.locator('#walk-result tr[data-error="answer"] td').inner_text()
+    page.locator("#walk-time").fill("20")
+    page.locator('#walk-bar label:has([name="person"][value="2"])').click()
+    sync_api.expect(page.locator(".track-truth .who")).to_have_text("3")
+    sync_api.expect(page.locator("#walk-bar output")).to_have_text(re.compile("step 20 of 48"))
+    assert page.locator('#walk-result tr[data-error="answer"] td').inner_text() == pooled
+    assert studio.axe() == []
+    studio.write("#walk-people", "1")
+    sync_api.expect(page.locator("#run-walk")).to_have_text("Settings changed: run again")
+
+
+def test_an_answer_off_the_map_is_pointed_at(studio: Studio) -> None:
+    page = studio.page
+    studio.tab("budget")
+    studio.write("#set-epsilon", "0.05")
+    studio.tab("walk")
+    page.locator("#run-walk").click()
+    page.wait_for_selector("#error-plot .line.a")
+    box = page.locator("#map svg").bounding_box()
+    arrows = page.locator(".track-answers .away")
+    assert arrows.count() > 10, "at so low a price most answers are far away"
+    for circle in page.locator(".track-answers circle").all():
+        assert 0 <= float(circle.get_attribute("cx")) <= box["width"]
+        assert 0 <= float(circle.get_attribute("cy")) <= box["height"]
+    for arrow in arrows.all():
+        place = re.match(r"translate\(([-0-9.e]+),([-0-9.e]+)\)", arrow.get_attribute("transform"))
+        assert 10 <= float(place[1]) <= box["width"] - 10
+        assert 10 <= float(place[2]) <= box["height"] - 10
+    assert "answer off the map" in page.locator("#legend").inner_text()
 
 
 def test_a_walk_without_a_map_shows_its_numbers(studio: Studio) -> None:

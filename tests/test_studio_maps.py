@@ -193,3 +193,47 @@ def test_errors_beyond_the_picture_are_arrows_and_no_points_of_the_curve(studio:
     )
     assert min(ys) < -20
     assert sorted(ys) == ys, "errors fall with the price"
+
+
+@pytest.mark.browser
+def test_where_every_error_is_beyond_a_guess_the_curve_is_still_seen(studio: Studio) -> None:
+    page = studio.page
+    page.locator("#world").select_option("city")
+    studio.expect("#possible-note", re.compile("of 5"))
+    page.locator("#layer-category").check()
+    studio.expect("#headline", re.compile("typically"))
+    page.wait_for_selector(".warning:has-text('no better than silence')")
+    page.wait_for_selector("#curve-plot .point.now")
+    assert page.locator("#curve-plot .point.now.over").count() == 0
+    assert page.locator("#curve-plot .point:not(.over)").count() >= 1
+
+
+@pytest.mark.browser
+def test_what_a_walk_told_is_not_shown_as_the_policys_elsewhere(studio: Studio) -> None:
+    page = studio.page
+    studio.tab("walk")
+    page.locator("#run-walk").click()
+    page.wait_for_selector("#error-plot .line.a")
+    assert page.locator("#colour").input_value() == "posterior"
+    assert "simulated answers" in page.locator("#map-status").inner_text()
+    for tab in ("compare", "save", "policy"):
+        studio.tab(tab)
+        assert page.locator("#colour").input_value() == "category"
+        assert "likely after it" not in page.locator("#legend").inner_text()
+        assert "simulated" not in page.locator("#map-status").inner_text()
+    studio.tab("walk")
+    assert page.locator("#colour").input_value() == "posterior"
+
+
+@pytest.mark.browser
+def test_a_film_has_a_map_worth_looking_at_on_a_telephone(browser: Any, address: str) -> None:
+    studio = Studio(browser, address, viewport={"width": 400, "height": 800}).open("#city")
+    studio.tab("walk")
+    run = studio.page.locator("#run-walk")
+    assert run.bounding_box()["y"] + run.bounding_box()["height"] <= 800
+    run.click()
+    studio.page.wait_for_selector("#walk-time")
+    assert studio.page.locator("#map").bounding_box()["height"] >= 180
+    play = studio.page.locator("#play").bounding_box()
+    assert play["y"] + play["height"] <= 800
+    studio.context.close()

@@ -181,6 +181,22 @@ def test_two_ways_to_release_share_one_walk(client: Client, example: str) -> Non
     assert len(walk["path"]) == len(first["smoothed"]) == len(second["lagged"]) == 6
 
 
+def test_several_people_walk_as_each_would_alone(client: Client, example: str) -> None:
+    film = client.ask("/api/walk", world=example, length=12, seed=3, people=3, person=1)
+    alone = [client.ask("/api/walk", world=example, length=12, seed=3 + n) for n in range(3)]
+    assert film["path"] == alone[1]["path"]
+    assert film["runs"] == alone[1]["runs"]
+    assert [one["number"] for one in film["others"]] == [0, 2]
+    assert [one["places"] for one in film["others"]] == [alone[0]["places"], alone[2]["places"]]
+    assert all(
+        "posterior" not in step for one in film["others"] for step in one["runs"][0]["steps"]
+    )
+    errors = [one["runs"][0]["mean_error"]["answer"] for one in alone]
+    assert film["mean_error"][0]["answer"] == pytest.approx(sum(errors) / 3, rel=1e-12)
+    status, answer = client.post("/api/walk", {"world": example, "people": 7})
+    assert (status, answer["error"]) == (400, "people must be less than or equal to 6, got 7")
+
+
 def test_a_walk_goes_on_after_the_ledger_refused(client: Client, example: str) -> None:
     runs = [{"changes": {"limit": "4 per 3 steps", "epsilon": "2"}}]
     run = client.ask("/api/walk", world=example, length=6, runs=runs)["runs"][0]

@@ -40,6 +40,7 @@ from dphmm.scenario.checking import (
 )
 from dphmm.scenario.headline import headline, warnings
 from dphmm.scenario.speaking import how_often
+from dphmm.studio import progress
 
 __all__ = ["Situation", "binding_window", "bound_edges", "even_price", "exact_number", "timeline"]
 
@@ -159,6 +160,7 @@ class Situation:
                 f"compare repairs here; add a rule, or let repair link them."
             )
             return {**nothing, "methods": [], "error": sentence}
+        progress.begin(len(METHODS))
         methods = [self._repair(method) for method in METHODS]
         if state is None and len(exposed):
             state = int(exposed[0])
@@ -205,6 +207,7 @@ class Situation:
             plan = plan.replace(repair=method)
         step = plan.at(self.possible)
         cost = self._cost(step.noise)
+        progress.step()
         return {"method": method, "edges": step.added.tolist(), **cost, **_outline(step.hull)}
 
     def _candidates(self, state: int, picked: dict[int, list[str]]) -> Iterator[dict[str, Any]]:
@@ -235,7 +238,9 @@ def timeline(scenario: Scenario, horizon: int) -> dict[str, Any]:
     """What `dphmm check` says of each step, who is exposed as numbers."""
     counted = ("exposed_before", "exposed", "added")
     steps = []
+    progress.begin(horizon)
     for step in check_steps(scenario, horizon):
+        progress.step()
         facts = step.plain()
         steps.append(facts | {name: len(facts[name]) for name in counted})
     return {"steps": steps}

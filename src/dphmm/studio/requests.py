@@ -29,6 +29,7 @@ MAX_STATES = 10_000
 MAX_EDGES = 100_000
 MAX_TEXT = 200
 MAX_STEPS = 500
+MAX_PEOPLE = 6
 
 
 def _check_state(state: int, info: ValidationInfo) -> int:
@@ -92,6 +93,18 @@ class Dropped(Fields):
     text: Annotated[str, Field(max_length=2**20)]
 
 
+class Job(Fields):
+    """The name that the page gave to a request, to ask how far it is."""
+
+    job: Text
+
+
+class Named(Fields):
+    """What any request may have: a name."""
+
+    job: Text | None = None
+
+
 class World(Fields):
     """What every other request has: the name under which a scenario was opened."""
 
@@ -145,10 +158,14 @@ class Tradeoff(Effects):
 
 
 class Walk(Fields):
-    """A simulated person, and the one or two ways in which their walk is released."""
+    """Simulated people, and the one or two ways in which their walks are released."""
 
     seed: int = Field(default=1, ge=0, lt=2**32)
+    """Of the first person; the others have the next ones."""
     length: int = Field(default=48, ge=1, le=600)
+    people: int = Field(default=1, ge=1, le=MAX_PEOPLE)
+    person: int = Field(default=0, ge=0, lt=MAX_PEOPLE)
+    """Whose belief is asked for, from 0; of the others only what is drawn."""
     runs: Annotated[list[Draft], Field(min_length=1, max_length=2)] = [Draft()]
 
 

@@ -6,9 +6,10 @@ sentence. Nothing is written but the scenario's own files, when somebody saves.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
@@ -33,6 +34,7 @@ from dphmm.studio.examples import open_example
 from dphmm.studio.guard import Guard, refuse
 from dphmm.studio.live import Live
 from dphmm.studio.opened import Opened
+from dphmm.studio.progress import Job, Jobs, StoppedError
 from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.simulate import expect_errors, walk
 from dphmm.studio.start import Start, recent_file
@@ -147,12 +149,14 @@ def create_app(
     # Two long computations at a time: more would only make all of them slow. What a slider asks
     # for never waits for them.
     long, quick = BoundedSemaphore(2), BoundedSemaphore(2)
+    jobs = Jobs()
 
-    def compute(work: Work, slow: bool, body: bytes) -> Response:
+    def compute(work: Work, slow: bool, content: dict[str, Any], job: Job) -> Response:
         try:
-            content = read_body(body)
-            with long if slow else quick:
+            with _turn(long if slow else quick, job), job.running():
                 answer = work(content)
+        except StoppedError:
+            return refuse(409, "work must be waited for, got nobody who does; ask again")
         except _ForgottenError:
             return refuse(404, "world must be one that was opened; open it again")
         except DphmmError as error:
@@ -165,7 +169,14 @@ def create_app(
     def route(path: str, work: Work) -> Route:
         async def endpoint(request: Request) -> Response:
             slow = path.removeprefix("/api/") in SLOW
-            return await run_in_threadpool(compute, work, slow, await request.body())
+            try:
+                content = read_body(await request.body())
+                job = jobs.begin(read_request(requests.Named, content).job)
+            except DphmmError as error:
+                return refuse(400, str(error))
+            return await _while_waited_for(
+                request, job, run_in_threadpool(compute, work, slow, content, job)
+            )
 
         return Route(path, endpoint, methods=["POST"])
 
@@ -176,12 +187,20 @@ def create_app(
 
         return work
 
+    async def progress(request: Request) -> Response:
+        try:
+            name = read_request(requests.Job, read_body(await request.body())).job
+        except DphmmError as error:
+            return refuse(400, str(error))
+        return JSONResponse(jobs.describe(name))
+
     async def index(request: Request) -> Response:
         return HTMLResponse(page)
 
     app = Starlette(
         routes=[
             Route("/", index, methods=["GET"]),
+            Route("/api/progress", progress, methods=["POST"]),
             route("/api/open", shelf.open),
             route("/api/save", shelf.save),
             route("/api/start", shelf.list),
@@ -192,6 +211,32 @@ def create_app(
         ]
     )
     return Guard(app, port=port, token=secret)
+
+
+@contextmanager
+def _turn(turns: BoundedSemaphore, job: Job) -> Iterator[None]:
+    """One of the turns, waited for as long as somebody waits for the job."""
+    while not turns.acquire(timeout=0.2):
+        job.check()
+    try:
+        yield
+    finally:
+        turns.release()
+
+
+async def _while_waited_for(request: Request, job: Job, work: Awaitable[Response]) -> Response:
+    """The answer of some work, which is told to stop when the one who asked is gone."""
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        job.stop()
+
+    watching = asyncio.create_task(watch())
+    try:
+        return await work
+    finally:
+        watching.cancel()
 
 
 def _linked(opened: Opened, request: requests.Linked) -> dict[str, Any]:

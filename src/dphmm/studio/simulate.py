@@ -23,6 +23,7 @@ from dphmm.scenario import Scenario
 from dphmm.studio.drawing import Drawing
 from dphmm.studio.effects import exact_number
 from dphmm.studio.opened import Opened
+from dphmm.studio.progress import begin, step
 from dphmm.studio.requests import Draft, Walk
 
 __all__ = ["expect_errors", "walk"]
@@ -38,21 +39,53 @@ PEOPLE, STEPS = 6, 96
 
 
 def walk(opened: Opened, request: Walk) -> dict[str, Any]:
-    """A simulated person's walk, released in each of the ways asked for."""
+    """Simulated people's walks, released in each of the ways asked for; one of them whole."""
     runs = [opened.scenario_of(draft) for draft in request.runs]
-    path = _path(runs[0], request.seed, request.length)
+    person = min(request.person, request.people - 1)
+    begin(request.people * len(runs) * request.length)
+    films = [
+        _film(runs, opened.drawing, request, number, brief=number != person)
+        for number in range(request.people)
+    ]
     return {
         "simulated": True,
-        "path": path.tolist(),
-        "places": opened.scenario.query.values[path].tolist(),
-        "times": [_time(runs[0], step) for step in range(1, len(path) + 1)],
-        "runs": [_release(run, opened.drawing, path, request.seed) for run in runs],
+        "person": person,
+        "times": [_time(runs[0], time) for time in range(1, request.length + 1)],
+        **films[person],
+        "others": [film for film in films if film is not films[person]],
+        "mean_error": [_pool([film["runs"][i] for film in films]) for i in range(len(runs))],
     }
+
+
+def _film(
+    runs: list[Scenario], drawing: Drawing, request: Walk, number: int, brief: bool
+) -> dict[str, Any]:
+    """One person's walk, and what is said of it in each of the ways."""
+    seed = (request.seed + number) % 2**32
+    path = _path(runs[0], seed, request.length)
+    return {
+        "number": number,
+        "path": path.tolist(),
+        "places": runs[0].query.values[path].tolist(),
+        "runs": [_release(run, drawing, path, seed, brief) for run in runs],
+    }
+
+
+def _pool(found: list[dict[str, Any]]) -> dict[str, float | None]:
+    """The mean distances over several people: of all answers, and of all steps."""
+    pooled: dict[str, float | None] = {}
+    for kind in found[0]["mean_error"]:
+        known = [one for one in found if one["mean_error"][kind] is not None]
+        weights = [one["answers"] if kind == "answer" else len(one["steps"]) for one in known]
+        errors = [one["mean_error"][kind] for one in known]
+        pooled[kind] = float(np.average(errors, weights=weights)) if known else None
+    return pooled
 
 
 def expect_errors(opened: Opened, draft: Draft) -> dict[str, Any]:
     """The mean distances of answers and estimates, over a few simulated people."""
     scenario = opened.scenario_of(draft)
+    begin(PEOPLE * STEPS)
     found = []
     for seed in range(PEOPLE):
         path = _path(scenario, seed, STEPS)
@@ -71,10 +104,10 @@ def _path(scenario: Scenario, seed: int, length: int) -> IntArray:
     return path
 
 
-def _time(scenario: Scenario, step: int) -> str | int | None:
-    """When a step is, if the clock says so."""
+def _time(scenario: Scenario, steps: int) -> str | int | None:
+    """When it is after some steps, if the clock says so."""
     clock = scenario.settings.clock
-    return None if clock.first_slot is None else clock.time_of(clock.first_slot + step)
+    return None if clock.first_slot is None else clock.time_of(clock.first_slot + steps)
 
 
 def _release(
@@ -88,9 +121,9 @@ def _release(
     query, limit = scenario.query, scenario.settings.limit
     smoothed, truth = stream.smoothed(), query.values[path]
     lagged = _lagged(stream)
-    answered = [i for i, step in enumerate(steps) if step["answer"] is not None]
+    answered = [i for i, one in enumerate(steps) if one["answer"] is not None]
     answers = np.array([steps[i]["answer"] for i in answered]).reshape(-1, query.dimension)
-    estimates = np.array([step["estimate"] for step in steps])
+    estimates = np.array([one["estimate"] for one in steps])
     return {
         "epsilon": as_text(scenario.settings.epsilon),
         "limit": None
@@ -98,7 +131,7 @@ def _release(
         else {"words": limit.words, "total": limit.total and exact_number(limit.total)},
         "spent": exact_number(stream.ledger.spent),
         "answers": len(answered),
-        "refused": sum(step["refused"] for step in steps),
+        "refused": sum(one["refused"] for one in steps),
         "steps": steps,
         "lagged": lagged.round(6).tolist(),
         "smoothed": smoothed.round(6).tolist(),
@@ -114,6 +147,7 @@ def _release(
 
 def _step(stream: Stream, state: int, brief: bool) -> dict[str, Any]:
     """One step of a stream: an answer, a silence of the schedule, or a refusal of the ledger."""
+    step()
     answer, refused, private = None, False, False
     try:
         release = stream.release(state)

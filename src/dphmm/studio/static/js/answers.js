@@ -55,13 +55,13 @@ export class Answers {
   }
 
   // The server keeps only a few scenarios; one that it forgot is opened again.
-  async compute(path, content, signal) {
+  async compute(path, content) {
     try {
-      return await ask(path, content, signal);
+      return await ask(path, content);
     } catch (error) {
       if (error.status !== 404) throw error;
       const again = await ask("/api/open", this.store.view.world);
-      return ask(path, { ...content, world: again.world }, signal);
+      return ask(path, { ...content, world: again.world });
     }
   }
 

@@ -184,9 +184,11 @@ export class Curve {
     const make = this.axis === "radius" ? d3.scaleLinear : d3.scaleLog;
     const x = make(d3.extent(numbers), [MARGIN.left + 8, WIDTH - MARGIN.right - 6]);
     const errors = known.flatMap(({ error, now }) => [error, now ?? 0]).toSorted((a, b) => a - b);
-    // Errors far beyond a guess without any answer would flatten all the others.
-    const silent = known[0].silent;
-    const most = silent ? Math.min(errors.at(-1), 1.35 * silent) : errors.at(-1);
+    // Errors far beyond a guess without any answer would flatten all the others; where the present
+    // one, or every one, lies beyond, they are what there is to see.
+    const { silent } = known[0];
+    const here = known.find((point) => point.number === this.present)?.error ?? 0;
+    const most = silent ? Math.min(errors.at(-1), Math.max(1.35 * silent, 1.15 * here, 1.3 * d3.min(known, ({ error }) => error))) : errors.at(-1);
     const y = d3.scaleLinear([0, Math.max(most * 1.06, 1e-12)], [HEIGHT - MARGIN.bottom, MARGIN.top]);
     const grid = root.append("g").attr("class", "grid");
     for (const tick of y.ticks(4)) {

@@ -84,7 +84,7 @@ export class Effects {
         ? h(
             "p",
             { id: "expected" },
-            `An estimate from all answers so far is off by about ${this.off(expected.mean_error.estimate)}, ` +
+            `${this.effects.speaks ? "At a step, also one at which nothing is said, an" : "An"} estimate from all answers so far is off by about ${this.off(expected.mean_error.estimate)}, ` +
               `in hindsight by ${this.off(expected.mean_error.smoothed)} (${expected.people} simulated people).`,
           )
         : null,

@@ -143,7 +143,7 @@ const layers = new LayersPanel(find("panel-policy"), store, nowWorld);
 const budget = new BudgetPanel(find("panel-budget"), store, nowWorld);
 const noise = new NoisePanel(find("panel-noise"), store, nowWorld);
 const time = new TimePanel(find("panel-time"), store, nowWorld);
-const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, () => runWalk());
+const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, (at) => runWalk(at));
 const live = new LivePanel(find("panel-live"), () => store.view, () => redraw());
 find("tab-live").hidden = !document.querySelector('meta[name="studio-live"]').content;
 if (find("tab-live").hidden && store.view.tab === "live") store.view = Object.freeze({ ...store.view, tab: "policy" });
@@ -170,7 +170,8 @@ const effectsPanel = new Effects(find("effects"), curve.card, {
   state: (state) => answers.askRepairs({ of: answers.now.of, state }),
 });
 
-async function runWalk() {
+// `at`: the time to show; without one the end.
+async function runWalk(at = null) {
   const { view } = store;
   find("run-walk").disabled = true;
   try {
@@ -179,9 +180,10 @@ async function runWalk() {
     store.change({
       tab: "walk",
       colour: "posterior",
-      walk: { ...store.view.walk, time: walked.path.length, shown: 0 },
+      walk: { ...store.view.walk, time: at ?? walked.path.length, person: walked.person, shown: at === null ? 0 : store.view.walk.shown },
     });
-    say(walked.runs.map((run, i) => `${walked.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.answers} simulated answers.`).join(" "));
+    const who = walked.others.length ? ` about person ${walked.person + 1}` : "";
+    say(walked.runs.map((run, i) => `${walked.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.answers} simulated answers${who}.`).join(" "));
   } catch (error) {
     complain(error);
   } finally {
@@ -337,6 +339,7 @@ store.listen((view, before) => {
   }
   if (view.tab !== before.tab) {
     showTab(view.tab);
+    if (before.tab === "walk" || before.tab === "live") say(TOOLS.find(([name]) => name === view.tool)[2]);
     if (answers.now) answers.askTimeline(answers.now.of);
   }
   if (view.theme !== before.theme) header.showTheme(view);

@@ -1,6 +1,5 @@
 // The map: states on a canvas, which thousands of cells need, and marks on an SVG above it.
 
-import { length as lengthOf } from "./elements.js";
 import { OVER_BASE, drawBase } from "./basemap.js";
 import { symbolOf, token } from "./colours.js";
 import { widened } from "./layout.js";
@@ -206,7 +205,6 @@ export class StateMap {
     context.clearRect(0, 0, ...this.size);
     this.paint(context);
     drawMarks(this);
-    this.drawScale();
     this.ondraw?.();
   }
 
@@ -328,9 +326,22 @@ export class StateMap {
     const many = (edges?.length ?? 0) / 2;
     // Many links on small cells are a hint of a texture, no more: the cells are what is looked at.
     const fine = this.hasAreas ? Math.min(1, this.cellSize / 22) : 1;
-    this.drawPairs(context, edges ?? [], "edge", fine * (many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85), many > 200 ? 0.8 : 2);
+    const width = many > 200 ? 0.8 : 2;
+    const alpha = fine * (many > 2000 ? 0.25 : many > 200 ? 0.45 : 0.85) * Math.min(1, 1 / this.inkOf(edges ?? [], width));
+    this.drawPairs(context, edges ?? [], "edge", alpha, width);
     // What somebody drew is always seen, whatever else there is.
     this.drawPairs(context, (own ?? []).flat(), "own", 1, 2.5);
+  }
+
+  // How often links cover the map: long ones are drawn fainter, so that what lies below is seen.
+  inkOf(pairs, width) {
+    const [left, bottom, right, top] = this.bounds;
+    let length = 0;
+    for (let i = 0; i < pairs.length; i += 2) {
+      const [a, b] = [2 * pairs[i], 2 * pairs[i + 1]];
+      length += Math.hypot(this.places[a] - this.places[b], this.places[a + 1] - this.places[b + 1]);
+    }
+    return (length * width) / (this.scale * Math.max((right - left) * (top - bottom), 1e-9));
   }
 
   drawPairs(context, pairs, colour, alpha, width) {
@@ -371,28 +382,5 @@ export class StateMap {
       context.stroke();
       context.restore();
     }
-  }
-
-  drawScale() {
-    const layer = this.layers.scale;
-    layer.selectAll("*").remove();
-    if (!this.world.places || this.scene.plain) return;
-    const wanted = 110 / this.scale;
-    const power = 10 ** Math.floor(Math.log10(wanted));
-    const length = [5, 2, 1].map((n) => n * power).find((n) => n <= wanted) ?? power;
-    const pixels = length * this.scale;
-    const text = lengthOf(length, this.world.unit || "");
-    const [x, y] = [this.size[0] - 16 - pixels, this.size[1] - 16];
-    layer
-      .append("path")
-      .attr("d", `M${x},${y - 5}v5h${pixels}v-5`)
-      .attr("class", "scale-line");
-    layer
-      .append("text")
-      .attr("x", x + pixels / 2)
-      .attr("y", y - 8)
-      .attr("text-anchor", "middle")
-      .attr("class", "scale-text")
-      .text(text);
   }
 }

@@ -1,5 +1,7 @@
 // The marks above the map: names, chosen states, the hull where the pointer is, tracks of a walk. They are SVG elements, so that few of them look sharp and can be exported.
 
+import { length as lengthOf } from "./elements.js";
+
 const d3 = globalThis.d3;
 const MOST_LABELS = 120;
 
@@ -11,6 +13,7 @@ export function drawMarks(map) {
   drawAdded(map, scene.added ?? []);
   drawSelected(map, scene);
   drawTracks(map, scene.tracks ?? []);
+  drawScale(map);
 }
 
 const visible = (map) => (state) => {
@@ -118,28 +121,81 @@ function drawSelected(map, { chosen = [], focus = null }) {
     .attr("cy", ({ state }) => map.at(state)[1]);
 }
 
-// tracks: [{ kind, points: [[x, y], ...], upto }], in the coordinates of the world.
+// tracks: [{ kind, points: [[x, y], ...], upto, name }], in the coordinates of the world.
 function drawTracks(map, tracks) {
   const groups = map.layers.tracks
     .selectAll("g.track")
     .data(tracks)
     .join("g")
     .attr("class", ({ kind }) => `track track-${kind}`);
-  groups.each(function draw({ points, upto, lone, dots }) {
-    const seen = points.slice(0, upto ?? points.length);
-    const path = seen.map(([x, y]) => `${map.x(x)},${map.y(y)}`).join("L");
+  groups.each(function draw({ points, upto, lone, dots, name }) {
+    const seen = points.slice(0, upto ?? points.length).map(([x, y]) => [map.x(x), map.y(y)]);
     const group = d3.select(this);
     group
-      .selectAll("path")
-      .data(seen.length > 1 && !lone && !dots ? [path] : [])
+      .selectAll("path.way")
+      .data(seen.length > 1 && !lone && !dots ? [seen.map((point) => point.join()).join("L")] : [])
       .join("path")
+      .attr("class", "way")
       .attr("d", (d) => `M${d}`);
+    const marked = dots ? seen : seen.slice(-1);
+    const away = dots || lone ? marked.filter((point) => arrowTo(map, point)) : [];
     group
       .selectAll("circle")
-      .data(dots ? seen : seen.length ? [seen[seen.length - 1]] : [])
+      .data(marked.filter((point) => !away.includes(point)))
       .join("circle")
       .attr("r", dots ? 2.5 : 5)
-      .attr("cx", ([x]) => map.x(x))
-      .attr("cy", ([, y]) => map.y(y));
+      .attr("cx", ([x]) => x)
+      .attr("cy", ([, y]) => y);
+    // What is outside the picture is pointed at from its edge, never moved into it.
+    group
+      .selectAll("path.away")
+      .data(away)
+      .join("path")
+      .attr("class", "away")
+      .attr("d", dots ? "M7,0L-3,4V-4Z" : "M10,0L-5,6V-6Z")
+      .attr("transform", (point) => arrowTo(map, point));
+    group
+      .selectAll("text")
+      .data(name && marked.length ? [marked[0]] : [])
+      .join("text")
+      .attr("class", "who")
+      .attr("text-anchor", "middle")
+      .attr("x", ([x]) => x)
+      .attr("y", ([, y]) => y - 9)
+      .text(name);
   });
+}
+
+// Where an arrow stands for a point outside the picture, and which way it looks; null inside.
+export function arrowTo({ size: [width, height] }, [x, y]) {
+  if (x >= 0 && y >= 0 && x <= width && y <= height) return null;
+  const [cx, cy] = [width / 2, height / 2];
+  const room = 12;
+  const part = Math.min((cx - room) / Math.abs(x - cx || 1e-9), (cy - room) / Math.abs(y - cy || 1e-9));
+  const angle = (180 / Math.PI) * Math.atan2(y - cy, x - cx);
+  return `translate(${cx + part * (x - cx)},${cy + part * (y - cy)}) rotate(${angle})`;
+}
+
+// How long a round length is on the map.
+function drawScale(map) {
+  const layer = map.layers.scale;
+  layer.selectAll("*").remove();
+  if (!map.world.places || map.scene.plain) return;
+  const wanted = 110 / map.scale;
+  const power = 10 ** Math.floor(Math.log10(wanted));
+  const long = [5, 2, 1].map((n) => n * power).find((n) => n <= wanted) ?? power;
+  const pixels = long * map.scale;
+  const text = lengthOf(long, map.world.unit || "");
+  const [x, y] = [map.size[0] - 16 - pixels, map.size[1] - 16];
+  layer
+    .append("path")
+    .attr("d", `M${x},${y - 5}v5h${pixels}v-5`)
+    .attr("class", "scale-line");
+  layer
+    .append("text")
+    .attr("x", x + pixels / 2)
+    .attr("y", y - 8)
+    .attr("text-anchor", "middle")
+    .attr("class", "scale-text")
+    .text(text);
 }

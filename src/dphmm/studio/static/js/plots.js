@@ -7,7 +7,7 @@ const d3 = globalThis.d3;
 // series: [{ name, values, kind }]; kind is a CSS class such as "a" or "b faint".
 export function lines(svg, series, { time = null, limit = null, label = "", least = null, unit = "" } = {}) {
   const [width, height] = [300, 128];
-  const margin = { left: 44, right: 8, top: 12, bottom: 20 };
+  const margin = { left: 52, right: 8, top: 12, bottom: 20 };
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();
   const count = d3.max(series, ({ values }) => values.length) || 0;

@@ -18,12 +18,15 @@ export function sideOf(view, answer) {
 // Whether answers are looked at, of a simulated walk or of a ledger, instead of the policy.
 export const isFilm = (view, walk, live) => Boolean((view.tab === "walk" && walk.walked) || (view.tab === "live" && live?.now));
 
+// What is believed after an answer belongs to one walk: elsewhere it would be taken for the policy's.
+export const shownColour = (view) => (view.colour === "posterior" && view.tab !== "walk" ? "category" : view.colour);
+
 export function sceneOf({ view, world, answer, labels, tools, walk, live, added, hovered, preview, most }) {
   const walking = isFilm(view, walk, live);
   const posterior = walk.walked ? walk.posterior(view) : null;
   const { effects } = answer;
   const side = sideOf(view, answer);
-  const { fills, legend } = colouring(view.colour, world, labels, { ...effects, degree: side.degree, most }, posterior);
+  const { fills, legend } = colouring(shownColour(view), world, labels, { ...effects, degree: side.degree, most }, posterior);
   const single = hovered ?? tools.focus ?? (view.tool === "look" ? tools.chosen[0] : null) ?? null;
   const repaired = side === answer.released ? answer.released.added : [];
   return {
@@ -35,7 +38,7 @@ export function sceneOf({ view, world, answer, labels, tools, walk, live, added,
     own: walking ? null : effects.own,
     exposed: walking ? [] : side.exposed,
     shapes: { names: labels.names, of: labels.categories },
-    marked: view.colour === "category" && labels.names.length > 1,
+    marked: shownColour(view) === "category" && labels.names.length > 1,
     labels: true,
     moves: view.moves && !walking ? world.moves : null,
     hull: preview?.outline ?? side.hull.outline,
@@ -48,8 +51,8 @@ export function sceneOf({ view, world, answer, labels, tools, walk, live, added,
 }
 
 export function colourChoice(select, view, walked) {
-  fill(select, COLOURS.map(([value, label]) => h("option", { value, disabled: value === "posterior" && !walked }, label)));
-  select.value = view.colour;
+  fill(select, COLOURS.map(([value, label]) => h("option", { value, disabled: value === "posterior" && !(walked && view.tab === "walk") }, label)));
+  select.value = shownColour(view);
 }
 
 export function showLegend(holder, scene, { view, world, labels, answer, walk, live }) {
@@ -62,7 +65,9 @@ export function showLegend(holder, scene, { view, world, labels, answer, walk, l
     scene.added.length ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
     !walking && edges.n_drawn < edges.count ? key("key-edge", `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)} links drawn`) : null,
     ...(watching ? [key("key-answer", "answer, as it left")] : []),
+    ...(walking && document.querySelector("#map .away") ? [key("key-away", "answer off the map")] : []),
     ...(walking && !watching ? [key("key-truth", "true walk (simulated)")] : []),
+    ...(walking && !watching && walk.walked.others.length ? [key("key-other", "other people, and their answers")] : []),
     ...(walking && !watching && world.answers_are_places ? [key("key-answer", "answer"), key("key-estimate", "estimate"), key("key-lagged", "six steps later"), key("key-smoothed", "in hindsight")] : []),
   ];
   const { legend } = scene;

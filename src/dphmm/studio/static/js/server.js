@@ -1,5 +1,7 @@
 // Talking to the studio's own server, and nobody else.
 
+import { isWork, work } from "./work.js";
+
 const token = document.querySelector('meta[name="studio-token"]').content;
 
 export class Refused extends Error {
@@ -9,14 +11,23 @@ export class Refused extends Error {
   }
 }
 
-export async function ask(path, body, signal) {
+const far = (job) => post("/api/progress", { job });
+
+export function ask(path, body) {
+  return isWork(path) ? work(path, (signal, job) => post(path, { ...body, job }, signal), far) : post(path, body);
+}
+
+async function post(path, body, signal) {
   const response = await fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json", "x-dphmm-studio": token },
     body: JSON.stringify(body),
     signal,
   });
-  const answer = await response.json().catch(() => ({ error: "the server gave no answer" }));
+  const answer = await response.json().catch((error) => {
+    if (error.name === "AbortError") throw error;
+    return { error: "the server gave no answer" };
+  });
   if (!response.ok) throw new Refused(response.status, answer.error);
   return answer;
 }

@@ -16,7 +16,7 @@ export function firstView() {
     moves: true,
     versions: [],
     other: -1,
-    walk: { seed: 1, length: 48, compare: false, shown: 0, time: 1 },
+    walk: { seed: 1, length: 48, people: 1, person: 0, compare: false, shown: 0, time: 1 },
     theme: null,
     zoom: null,
   };

@@ -17,9 +17,11 @@ const ERRORS = [
   ["smoothed", "in hindsight"],
 ];
 
+const filmOf = ({ seed, length: steps, people, compare }) => JSON.stringify([seed, steps, people, compare]);
+
 export class WalkPanel {
   constructor(holder, results, bar, store, run) {
-    Object.assign(this, { store, results, bar, walked: null, timer: 0 });
+    Object.assign(this, { store, results, bar, again: run, walked: null, timer: 0 });
     const whole = (name, low, high) =>
       h("input", {
         type: "number",
@@ -33,15 +35,16 @@ export class WalkPanel {
       });
     this.length = whole("length", 1, 600);
     this.seed = whole("seed", 0, 4294967295);
+    this.people = whole("people", 1, 6);
     this.compare = h("input", { type: "checkbox", id: "compare", onchange: () => store.walk({ compare: this.compare.checked }) });
     this.other = h("p", { className: "note" });
     this.go = h("button", { type: "button", className: "primary wide", id: "run-walk", onclick: () => run() }, "Run the walk");
     this.result = h("div", { id: "walk-result" });
     fill(
       holder,
-      h("h2", {}, "Watch a person being released"),
-      h("p", { className: "simulated" }, "This person is simulated. The walk is drawn from the model and the noise from a seed, so these answers are for looking at, not private, and nobody's data is here."),
-      h("div", { className: "fields" }, field("Steps", this.length), field("Person number", this.seed)),
+      h("h2", {}, "Watch people being released"),
+      h("p", { className: "simulated" }, "These people are simulated. Their walks are drawn from the model and the noise from a seed, so these answers are for looking at, not private, and nobody's data is here."),
+      h("div", { className: "fields" }, field("Steps", this.length), field("People", this.people), field("First number", this.seed)),
       h("label", { className: "check" }, this.compare, " Compare with a second version, B"),
       this.other,
       h("div", { className: "row" }, this.go),
@@ -53,11 +56,12 @@ export class WalkPanel {
     this.world = world;
     this.length.value = view.walk.length;
     this.seed.value = view.walk.seed;
+    this.people.value = view.walk.people;
     this.compare.checked = view.walk.compare;
     this.other.textContent = !view.walk.compare
       ? ""
       : `A is what you are editing, B is ${view.versions[view.other] ? `"${view.versions[view.other].name}"` : "the scenario as it was opened"}; Compare keeps versions and chooses B.`;
-    const stale = this.walked && (this.of.draft !== view.draft || this.of.world !== world.world);
+    const stale = this.walked && (this.of.draft !== view.draft || this.of.world !== world.world || this.of.film !== filmOf(view.walk));
     this.result.classList.toggle("stale", Boolean(stale));
     this.go.textContent = stale ? "Settings changed: run again" : "Run the walk";
   }
@@ -65,33 +69,35 @@ export class WalkPanel {
   request(view) {
     const { walk, draft } = view;
     const runs = [draft, ...(walk.compare ? [otherOf(view).draft] : [])];
-    return { seed: walk.seed, length: walk.length, runs };
+    return { seed: walk.seed, length: walk.length, people: walk.people, person: walk.person, runs };
   }
 
   showResult(walked, view, world, places) {
-    Object.assign(this, { walked, world, places, of: { draft: view.draft, world: world.world } });
+    Object.assign(this, { walked, world, places, of: { draft: view.draft, world: world.world, film: filmOf(view.walk) } });
     const two = walked.runs.length > 1;
     const off = (value) => (value === null ? "–" : length(value, world.unit));
+    const many = walked.others.length + 1;
+    const all = (i, read) => [walked, ...walked.others].map(({ runs }) => read(runs[i]));
     fill(
       this.result,
       h(
         "table",
         {},
-        h("caption", {}, "Off by, on average"),
+        h("caption", {}, many > 1 ? `Off by, on average over ${many} people` : "Off by, on average"),
         two ? h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "A"), h("th", { scope: "col" }, "B"))) : null,
         h(
           "tbody",
           {},
           ERRORS.map(([key, label]) =>
-            h("tr", { "data-error": key }, h("th", { scope: "row" }, label), walked.runs.map((run) => h("td", {}, off(run.mean_error[key])))),
+            h("tr", { "data-error": key }, h("th", { scope: "row" }, label), walked.mean_error.map((error) => h("td", {}, off(error[key])))),
           ),
-          h("tr", {}, h("th", { scope: "row" }, "answers"), walked.runs.map((run) => h("td", {}, short(run.answers)))),
-          h("tr", {}, h("th", { scope: "row" }, "spent"), walked.runs.map((run) => h("td", {}, short(run.spent.value)))),
+          h("tr", {}, h("th", { scope: "row" }, many > 1 ? "answers in all" : "answers"), walked.runs.map((_, i) => h("td", {}, short(all(i, (run) => run.answers).reduce((a, b) => a + b, 0))))),
+          h("tr", {}, h("th", { scope: "row" }, many > 1 ? "spent on one at most" : "spent"), walked.runs.map((_, i) => h("td", {}, short(Math.max(...all(i, (run) => run.spent.value)))))),
         ),
       ),
-      walked.runs.map((run, i) =>
-        run.refused
-          ? h("p", { className: "note" }, `${two ? `${"AB"[i]}: ` : ""}${count(run.refused, "answer")} would have cost more than the budget of ${run.limit.words}; nothing was said then.`)
+      walked.runs.map((run, i) => [run, all(i, ({ refused }) => refused).reduce((a, b) => a + b, 0)]).map(([run, refused], i) =>
+        refused
+          ? h("p", { className: "note" }, `${two ? `${"AB"[i]}: ` : ""}${count(refused, "answer")} would have cost more than the budget of ${run.limit.words}; nothing was said then.`)
           : null,
       ),
     );
@@ -114,7 +120,18 @@ export class WalkPanel {
           ),
         )
       : null;
-    fill(this.bar, this.play, this.slider, this.clock, this.which);
+    const many = this.walked.others.length + 1;
+    this.who = many > 1
+      ? h(
+          "fieldset",
+          { className: "segmented" },
+          h("legend", { className: "hidden" }, "Whose belief and numbers"),
+          Array.from({ length: many }, (_, i) =>
+            h("label", { title: `What is believed about person ${i + 1}` }, h("input", { type: "radio", name: "person", value: i, checked: i === this.walked.person, onchange: () => this.see(i) }), String(i + 1)),
+          ),
+        )
+      : null;
+    fill(this.bar, this.play, this.slider, this.clock, this.who, this.which);
     this.plots = { error: newSvg("error-plot"), ledger: newSvg("ledger-plot") };
     const figure = (title, svg) => h("figure", { className: "mini" }, h("figcaption", {}, title), svg);
     fill(
@@ -123,6 +140,13 @@ export class WalkPanel {
       figure(h("span", {}, "Off by: answers as dots, the ", word("estimate"), " as a line"), this.plots.error),
       figure(h("span", {}, "The ", word("ledger"), " filling up"), this.plots.ledger),
     );
+  }
+
+  // Another of the people: the same film again, with what is believed about them.
+  see(person) {
+    this.stop();
+    this.store.walk({ person });
+    this.again(this.store.view.walk.time);
   }
 
   toggle() {
@@ -168,14 +192,25 @@ export class WalkPanel {
     const run = this.run(view);
     if (!run) return [];
     const upto = Math.min(view.walk.time, run.steps.length);
+    const many = this.walked.others.length;
+    const name = (film) => (many ? String(film.number + 1) : null);
     if (!this.world.answers_are_places) {
-      const here = this.walked.path.map((state) => [this.places[2 * state], this.places[2 * state + 1]]);
-      return [{ kind: "truth", points: here, upto }];
+      const here = ({ path }) => path.map((state) => [this.places[2 * state], this.places[2 * state + 1]]);
+      return [this.walked, ...this.walked.others].map((film, i) => ({ kind: i ? "other" : "truth", points: here(film), upto, name: name(film) }));
     }
+    const beside = this.walked.others.flatMap((film) => {
+      const { steps } = film.runs[Math.min(view.walk.shown, film.runs.length - 1)];
+      const answers = steps.slice(0, upto).filter(({ answer }) => answer).map(({ answer }) => answer);
+      return [
+        { kind: "other", points: film.places, upto, name: name(film) },
+        { kind: "other-answers", points: answers, dots: true },
+      ];
+    });
     const said = run.steps.slice(0, upto).filter(({ answer }) => answer);
     const last = said[said.length - 1];
     return [
-      { kind: "truth", points: this.walked.places, upto },
+      ...beside,
+      { kind: "truth", points: this.walked.places, upto, name: name(this.walked) },
       { kind: "smoothed", points: run.smoothed, upto },
       { kind: "lagged", points: run.lagged, upto: Math.max(0, upto - 6) },
       { kind: "answers", points: said.map(({ answer }) => answer), dots: true },
