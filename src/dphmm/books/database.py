@@ -37,6 +37,9 @@ class Transaction(ABC):
     by_bytes = ""
     """What makes texts come in the order in which Python sorts them."""
 
+    def hold(self, table: str, mode: str) -> None:  # noqa: B027
+        """Lock a table until the end; nothing where there is one writer at a time anyway."""
+
     @abstractmethod
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement, with ? for each value, and return what it gives."""
@@ -255,6 +258,10 @@ class _PostgresTransaction(Transaction):
     def __init__(self, connection: Any, hear: Callable[[], None]) -> None:
         self._connection = connection
         self._hear = hear
+
+    def hold(self, table: str, mode: str) -> None:
+        """See `Transaction`."""
+        self.rows(f"LOCK TABLE {table} IN {mode} MODE")
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         self._hear()

@@ -109,10 +109,9 @@ class Journal(MemoryBook):
         """See `MemoryBook`; the file says that it happened."""
         expect(standing, Standing, "standing")
         with self._lock:
-            before = self._find_standing(standing.line)
-            check_adoption(before, standing)
-            was = None if before is None else before.law.hex()
-            facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
+            before = check_adoption(self._find_standing(standing.line), standing)
+            laws = {"from": before.law.hex(), "to": standing.law.hex()}
+            facts = _facts(standing.line) | laws
             with self._writing():
                 self._append([_line("adopted", facts)], [standing])
                 self._stand([standing])

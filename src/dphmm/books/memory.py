@@ -250,6 +250,17 @@ class MemoryBook(Single):
         expect(key, KeyInUse, "key")
         self._key = key
 
+    @when_whole
+    def rotate(self, make: Callable[[KeyInUse | None, dict[str, int]], KeyInUse]) -> KeyInUse:
+        """Write down another key in the place of the present one; nothing is answered meanwhile.
+
+        Args:
+            make: The other key, for the present one and the last slot of each clock.
+        """
+        key = make(self._key, self.latest())
+        self.use_key(key)
+        return key
+
     def __repr__(self) -> str:
         answers = sum(len(said) for said in self._records.values())
         return f"{type(self).__name__}({len(self._spent)} people, {answers} answers)"
