@@ -282,7 +282,9 @@ def write_pages(docs: Path) -> None:
 
 def write_texts(docs: Path, site: Path) -> None:
     """Write what programs that read prose want: a list of the pages, and all of them as text."""
-    texts = [(page.stem, page.read_text(encoding="utf-8")) for page in sorted(docs.glob("*.md"))]
+    pages = [*sorted(docs.glob("*.md")), *sorted((docs / "howto").glob("*.md"))]
+    names = [str(page.relative_to(docs).with_suffix("")) for page in pages]
+    texts = [(n, page.read_text(encoding="utf-8")) for n, page in zip(names, pages, strict=True)]
     found = sorted((docs / "notebooks").glob("*.ipynb"))
     texts += [(f"notebooks/{page.stem}", notebook_text(page)) for page in found]
     lines = ["# dphmm", "", f"> {SENTENCE}", ""]

@@ -387,6 +387,52 @@ def test_an_archive_with_good_and_bad_files_keeps_the_good(tmp_path: Path) -> No
     assert (facts["people"], facts["fixes"]) == (1, 60)
 
 
+def test_a_broken_archive_among_good_files_is_one_damaged_file(cabs: Path) -> None:
+    for name, content in (("broken.zip", b"PK\3\4 no zip"), ("empty.zip", b"")):
+        (cabs / "train" / name).write_bytes(content)
+    told = run("import", cabs / "train", *AROUND, "-o", cabs / "town")
+    assert told.exit_code == 0, told.stderr
+    assert "2 damaged files" in told.stdout
+    assert "broken.zip" in told.stdout
+    assert "empty.zip" in told.stdout
+    # Named by itself it is what was asked for, and cannot be had.
+    alone = run("import", cabs / "train" / "broken.zip", *AROUND, "-o", cabs / "other")
+    assert alone.exit_code == 2
+    assert "path must be a whole zip archive" in alone.stderr
+
+
+def test_places_of_a_table_go_by_their_usual_names(cabs: Path) -> None:
+    (cabs / "stations.csv").write_text(
+        "station_id,Lat,LNG,docks\nS1,37.77,-122.42,9\nS2,37.78,-122.41,12\n"
+    )
+    ok("import", cabs / "train", "--places", cabs / "stations.csv", "-o", cabs / "town")
+    assert rows_of(cabs / "town" / "cells.csv")[1] == {
+        "label": "S2", "docks": "12.0", "latitude": "37.78", "longitude": "-122.41",
+    }  # fmt: skip
+    assert "S1" in {row["state"] for row in rows_of(cabs / "town" / "trips.csv")}
+    (cabs / "rooms.csv").write_text("room,kind\nA1,bed\nA2,bed\n")
+    refused = run("grid", "--places", cabs / "rooms.csv", "-o", cabs / "ward")
+    assert refused.exit_code == 2
+    assert is_one_line(refused.stderr)
+    assert (
+        "rooms.csv: columns must be latitude and longitude, or x and y, to say where places"
+        in refused.stderr
+    )
+    assert "got room, kind" in refused.stderr
+
+
+def test_a_table_without_a_column_of_labels_says_what_its_states_are_called(cabs: Path) -> None:
+    (cabs / "rooms.csv").write_text("room,x,y\nA1,0,0\nA2,3,0\n")
+    (cabs / "badges.csv").write_text("person,time,state\nann,1,A1\nann,2,A2\n")
+    result = run("learn", cabs / "badges.csv", "--states", cabs / "rooms.csv", "-o", cabs / "m.npz")
+    assert result.exit_code == 2
+    assert is_one_line(result.stderr)
+    assert (
+        "badges.csv:2: state must be a label of rooms.csv, whose states are 0, 1, 2 and so on; "
+        "a column label, state, name or id names them otherwise" in result.stderr
+    )
+
+
 @pytest.mark.parametrize(
     ("what", "others", "message"),
     [

@@ -7,6 +7,7 @@ stand elsewhere: of `dphmm check`, of the studio, of a report, of a service and 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars
 import pytest
 
 from dphmm import (
@@ -573,3 +575,79 @@ def test_times_that_follow_the_belief_leave_the_sum_alone_in_a_report_too() -> N
     for _ in range(20):
         stream.release(0)
     assert stream.statement().tells.linked_delta is None  # type: ignore[union-attr]
+
+
+def test_a_ledger_says_when_what_was_spent_is_the_sum_over_several_questions(
+    tmp_path: Path,
+) -> None:
+    model, policy = MarkovModel(np.full((2, 2), 0.5)), PolicyGraph.complete(2)
+    rows, store = tmp_path / "trips.csv", tmp_path / "town.db"
+    rows.write_text("person,time,state\nann,1,0\n")
+    for number, name in enumerate(("first", "second"), start=1):
+        toml = tmp_path / f"{name}.toml"
+        Scenario(Query([0, 1]), model, policy, epsilon=number, query=name).save(toml)
+        ran = run("release", toml, rows, "-o", tmp_path / f"{name}.csv", "--store", store)
+        assert ran.exit_code == 0, ran.stderr
+        said = [x for x in run("ledger", "show", store).stdout.splitlines() if x.startswith("ann")]
+        assert len(said) == number
+        assert all(("spent 3 on all questions" in x) == (number == 2) for x in said)
+
+
+# What full support costs
+
+
+def test_check_says_what_the_own_moves_would_give_if_they_were_facts() -> None:
+    """The same moves, once learned and once stated: one's own values are the other's."""
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        n = int(rng.integers(3, 7))
+        moves = (rng.random((n, n)) < 0.4) | np.eye(n, dtype=bool)[rng.permutation(n)]
+        query = Query(rng.integers(-9, 10, size=(n, 2)))
+        policy = PolicyGraph(n, [pair for pair in combinations(range(n), 2) if rng.random() < 0.4])
+        model = moves / moves.sum(axis=1, keepdims=True)
+        options: dict[str, Any] = {"epsilon": 1, "start": "0"}
+        learned = Scenario(query, MarkovModel(model, anywhere=0.1), policy, **options).check(4)
+        stated = Scenario(query, MarkovModel(model), policy, **options).check(4)
+        for ours, facts in zip(learned.steps, stated.steps, strict=False):
+            assert (ours.own_possible, ours.own_error) == (facts.possible, facts.error)
+            assert ours.possible == n
+
+
+# A draw may take long
+
+
+class Watched(KeyedRandomness):
+    """Noise during whose drawing somebody else writes into the store, or could not."""
+
+    def __init__(self, store: Path) -> None:
+        super().__init__(KEY)
+        self.store, self.drawn = store, 0
+
+    def look(self) -> None:
+        self.drawn += 1
+        with closing(sqlite3.connect(self.store, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # fails at once where a write has begun
+            other.execute("ROLLBACK")
+
+    def words(self, context: tuple[bytes, ...], state: int) -> Any:
+        self.look()
+        return super().words(context, state)
+
+    def many(self, *arguments: Any, **options: Any) -> Any:
+        self.look()
+        return super().many(*arguments, **options)
+
+
+@pytest.mark.parametrize("people", [1, 40])
+def test_nothing_is_drawn_while_a_store_is_being_written(tmp_path: Path, people: int) -> None:
+    path = tmp_path / "town.db"
+    scenario = Scenario(
+        Query([0, 1]), MarkovModel(np.full((2, 2), 0.5)), PolicyGraph.complete(2), epsilon=1
+    )
+    noise = Watched(path)
+    rows = [{"person": f"p{n}", "time": t, "state": "0"} for n in range(people) for t in (1, 2, 3)]
+    with closing(Store.open(str(path))) as book:
+        scenario.release(polars.DataFrame(rows), book=book, randomness=noise)
+        assert noise.drawn
+        with book.database.transaction(), pytest.raises(sqlite3.OperationalError, match="locked"):
+            noise.look()  # what watches does see a write

@@ -116,6 +116,29 @@ def test_every_kind_of_file_gives_the_same_tracks(kind: str, packed: str, tmp_pa
     assert (report.rows_bad, len(report.damaged), sum(report.taken.values())) == (0, 0, 1)
 
 
+@pytest.mark.parametrize("early", [True, False], ids=["first line", "far into the file"])
+def test_names_that_are_no_utf_8_stay_different_people(tmp_path: Path, early: bool) -> None:
+    # A file of an office program: "M\xfcller" and "M\xf6ller" must not become one person.
+    rows = [
+        f"{name};2024-05-01 00:0{n}:00;48,1;11,5" for n, name in enumerate(("Müller", "Möller"))
+    ]
+    filled = [] if early else [f"ann;2024-05-02 00:00:{n % 60:02};48,1;11,5" for n in range(40_000)]
+    text = "\n".join(
+        ["Fahrer;Zeit;Breite;Länge" if early else "Fahrer;Zeit;Breite;L", *filled, *rows]
+    )
+    path = tmp_path / "office.csv"
+    path.write_bytes(text.encode("cp1252"))
+    columns = {"person": "Fahrer", "time": "Zeit", "latitude": "Breite"}
+    columns["longitude"] = "Länge" if early else "L"
+    table, _ = datasets.load_tracks(path, columns=columns, time_zone="UTC")
+    assert set(table["person"]) - {"ann"} == {"Müller", "Möller"}
+    # Bytes that the usual code page lacks are nobody else either.
+    path.write_bytes(b"person,time,lat,lon\n" + b"".join(
+        b"a" + bytes([odd]) + b",2024-05-01T00:00:00Z,48.1,11.5\n" for odd in (0x81, 0x8D, 0xFF)
+    ))  # fmt: skip
+    assert datasets.load_tracks(path)[0]["person"].n_unique() == 3
+
+
 @pytest.mark.parametrize("how", ["polars", "lazy", "pandas", "arrow", "geopandas", "parquet"])
 def test_every_kind_of_table_gives_the_same_tracks(how: str, tmp_path: Path) -> None:
     frame = pl.DataFrame(ROWS, schema=["uid", "datetime", "lat", "lon"], orient="row")

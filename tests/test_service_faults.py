@@ -9,7 +9,7 @@ import threading
 import httpx
 import pytest
 
-from dphmm import StoreError
+from dphmm import DphmmError, StoreError
 from dphmm.books import Store, find_problems
 from dphmm.books.scenarios import find_scenario
 from dphmm.scenario.packing import unpack
@@ -151,6 +151,85 @@ def test_a_body_that_grows_beyond_its_announcement_is_cut_off(tmp_path):
     with service(tmp_path, largest_body=2000) as world:
         parts = [{"type": "http.request", "body": b"x" * 900, "more_body": True}] * 3
         assert drive(world.app, parts)[0]["status"] == 413
+
+
+def test_a_client_has_few_bytes_under_way_and_others_have_theirs(tmp_path, monkeypatch):
+    """What waits for a worker is held in memory: of one client not more than it may send."""
+    gate = asyncio.Event()
+
+    async def wait(*_):
+        await gate.wait()
+        raise DphmmError("that was all")
+
+    def rows(size):
+        return {"rows": [{"person": "anna", "time": 1, "state": "x" * size}]}
+
+    async def ask_at_once(world):
+        path = f"/v1/scenarios/{world.scenario}/releases:batch"
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(world.app), base_url="http://test"
+        ) as http:
+
+            def send(client):
+                headers = {"authorization": f"Bearer {world.keys[client, 'release']}"}
+                return asyncio.create_task(http.post(path, json=rows(1500), headers=headers))
+
+            tasks = [send("red") for _ in range(6)]
+            while sum(task.done() for task in tasks) < 3:
+                await asyncio.sleep(0.01)
+            other = send("blue")
+            await asyncio.sleep(0.2)
+            assert not other.done()
+            refused = [task.result() for task in tasks if task.done()]
+            assert [(one.status_code, one.headers["retry-after"]) for one in refused] == 3 * [
+                (429, "1")
+            ]
+            gate.set()
+            await asyncio.gather(*tasks, other)
+            assert (await send("red")).status_code == 422
+
+    with service(tmp_path, largest_body=2000, sent_at_once=5000) as world:
+        monkeypatch.setattr("dphmm.service.workers.Workers.run", wait)
+        asyncio.run(asyncio.wait_for(ask_at_once(world), 60))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/releases", b'{"time": 1, "time": 2, "state": 1}'),
+        ("/releases", b'{"time": 1, "state": 1, "\\u0073tate": 2}'),
+        ("/releases", b'{"time": 1, "state": 1, "epsilon": 1, "epsilon": 0.5}'),
+        ("", b'{"budget": 1, "budget": 100}'),
+        ("batch", b'{"rows": [{"person": "anna", "time": 1, "time": 2, "state": 1}]}'),
+        ("batch", b'{"rows": [], "rows": [{"person": "anna", "time": 1, "state": 1}]}'),
+    ],
+)
+def test_a_name_that_is_there_twice_is_refused(world, path, body):
+    """Two readers of such a body would not read the same."""
+    method = "POST" if path else "PUT"
+    scope = "release" if path else "people"
+    asked = world.person + path
+    if path == "batch":
+        asked = f"/v1/scenarios/{world.scenario}/releases:batch"
+    headers = {
+        "authorization": f"Bearer {world.keys['red', scope]}",
+        "content-type": "application/json",
+    }
+    answer = world.http.request(method, asked, content=body, headers=headers)
+    assert answer.status_code == 422
+    assert answer.json() == {"problem": "the body must have each name once, got one twice"}
+    assert world.ask("GET", "/v1/people/anna/ledger").json()["spent"] == "0"
+
+
+def test_a_name_that_is_there_twice_in_a_line_is_refused(world):
+    lines = b'{"person": "anna", "time": 1, "state": 1, "time": 2}\n'
+    headers = {
+        "authorization": f"Bearer {world.keys['red', 'release']}",
+        "content-type": "application/x-ndjson",
+    }
+    path = f"/v1/scenarios/{world.scenario}/releases:batch"
+    answer = world.http.post(path, content=lines, headers=headers)
+    assert (answer.status_code, "each name once" in answer.text) == (422, True)
 
 
 def test_a_client_that_hangs_up_early_gets_nothing_and_changes_nothing(world):

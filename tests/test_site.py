@@ -115,7 +115,7 @@ def test_the_pages_are_there_as_plain_text(site):
     listed = re.findall(r"\((\S+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
     assert all((site / name).exists() for name in listed)
     everything = (site / "llms-full.txt").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")]:
         assert page.read_text(encoding="utf-8") in everything, page
     for page in NOTEBOOKS:
         assert "".join(cells(page, "code")[-1]["source"]) in everything, page

@@ -12,7 +12,8 @@ import pytest
 from dphmm.books import Store, find_problems
 from dphmm.release.moment import Line
 from tests.crash.killing import Killing, full_disk, read_only
-from tests.crash.postgres import running_server
+from tests.crash.network import carrying
+from tests.crash.postgres import PORT, running_server
 from tests.crash.world import release
 
 SHORT, FULL = 6, 200
@@ -109,9 +110,13 @@ def strike_sqlite(folder, strikes, servers):
 
 
 def strike_postgresql(strikes, servers):
-    with running_server() as server:
-        kinds = (server.killed, server.frozen, server.read_only)
-        url, anchor = server.new_database(), server.new_database()
+    with running_server() as server, carrying(server.socket) as network:
+        around = (server.killed, server.frozen, server.read_only, server.full)
+        kinds = (*around, network.stopped, network.lost)
+        away = f"127.0.0.1&port={network.port}&"
+        here = f"{server.folder}&port={PORT}&"
+        # The server that is killed is reached through the network, and so is its anchor.
+        url, anchor = (server.new_database().replace(here, away) for _ in range(2))
         kill_with_everything(url, anchor, strikes, servers=servers, strikes=kinds)
 
 
@@ -120,8 +125,8 @@ def test_servers_on_full_and_read_only_disks_lose_nothing(tmp_path):
 
 
 @pytest.mark.postgres
-def test_servers_lose_nothing_when_postgresql_is_killed_frozen_or_read_only():
-    strike_postgresql(8, servers=2)
+def test_servers_lose_nothing_when_postgresql_or_the_network_to_it_fails():
+    strike_postgresql(7, servers=2)
 
 
 @pytest.mark.slow

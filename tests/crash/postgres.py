@@ -40,6 +40,11 @@ class Server:
     def url(self, name: str) -> str:
         return f"postgresql:///{name}?host={self.folder}&port={PORT}&user=test"
 
+    @property
+    def socket(self) -> str:
+        """Where it listens."""
+        return f"{self.folder}/.s.PGSQL.{PORT}"
+
     def start(self) -> None:
         options = (
             f"-p {PORT} -c listen_addresses= -c unix_socket_directories={self.folder} "
@@ -70,11 +75,21 @@ class Server:
         """A strike: the server is killed, and started again at the end."""
         self.kill()
         yield
-        for last in range(PATIENCE, -1, -1):
-            with suppress(() if not last else subprocess.CalledProcessError):
-                self.start()
-                break
-            time.sleep(0.1)  # a session of the one that was killed has not noticed yet
+        self._start_again()
+
+    @contextmanager
+    def full(self, _: int) -> Iterator[None]:
+        """A strike: nothing is written beyond the first page of a file, as on a full disk.
+
+        PostgreSQL cannot write its log then and ends, or is ended here; it is started again.
+        """
+        for process in self._processes():
+            with suppress(subprocess.CalledProcessError):  # a session that has just ended
+                self._run_as_its_user("prlimit", "--pid", process, "--fsize=8192:unlimited")
+        yield
+        with suppress(subprocess.CalledProcessError):
+            self._run("pg_ctl", "-D", self.folder / "data", "-w", "-m", "immediate", "stop")
+        self._start_again()
 
     @contextmanager
     def frozen(self, _: int) -> Iterator[None]:
@@ -90,6 +105,13 @@ class Server:
         yield
         self._set("default_transaction_read_only", "off")
 
+    def _start_again(self) -> None:
+        for last in range(PATIENCE, -1, -1):
+            with suppress(() if not last else subprocess.CalledProcessError):
+                self.start()
+                break
+            time.sleep(0.1)  # a session of the one that was killed has not noticed yet
+
     def _set(self, name: str, value: str) -> None:
         import psycopg
 
@@ -98,15 +120,24 @@ class Server:
             connection.execute(f"ALTER SYSTEM SET {name} = {value}")
             connection.execute("SELECT pg_reload_conf()")
 
+    def _processes(self) -> list[int]:
+        """The first process, if it is there, and those of its sessions."""
+        with suppress(OSError, ValueError, IndexError):
+            first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+            children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+            return [first, *map(int, children)]
+        return []
+
     def _signal(self, number: int) -> None:
-        first = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
-        for process in (first, *map(int, children)):
+        for process in self._processes():
             with suppress(ProcessLookupError):  # a session that has just ended
                 os.kill(process, number)
 
     def _run(self, program: str, *arguments: object) -> None:
-        command = [str(self.programs / program), *map(str, arguments)]
+        self._run_as_its_user(self.programs / program, *arguments)
+
+    def _run_as_its_user(self, *words: object) -> None:
+        command = [*map(str, words)]
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             command = ["su", "postgres", "-s", "/bin/bash", "-c", shlex.join(command)]
         subprocess.run(

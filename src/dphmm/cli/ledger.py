@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from fractions import Fraction
 from typing import Any
@@ -75,12 +76,15 @@ def show_command(book: str, scenario_file: str | None, as_json: bool, opening: O
     if as_json:
         print_json({"people": people, "key": None if key is None else vars(key)})
         return 0
+    questions = Counter((row["client"], row["person"]) for row in people)
     for row in people:
         who = f"{row['client']}/{row['person']}" if row["client"] else row["person"]
+        several = questions[row["client"], row["person"]] > 1
+        spent = f"spent {row['spent']}{' on all questions' if several else ''}"
         left = "" if row["limit"] is None else f", {row['left']} left of {row['limit']}"
         silent = "" if row["spoke"] == row["slot"] else f", last answer at slot {row['spoke']}"
         slot = f"slot {row['slot']:<12}"
-        click.echo(f"{who:<24} {row['query']:<12} {slot} spent {row['spent']}{left}{silent}")
+        click.echo(f"{who:<24} {row['query']:<12} {slot} {spent}{left}{silent}")
     source = "the operating system's noise" if key is None or key.fingerprint is None else key
     click.echo(f"{len(people)} lines; key: {getattr(source, 'fingerprint', source)}")
     return 0

@@ -1,13 +1,14 @@
-"""How many, and how fast: token buckets for keys and addresses."""
+"""How many, and how fast: token buckets for keys and addresses, and room for what they send."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from cachetools import LRUCache
 
-__all__ = ["REMEMBERED", "Buckets"]
+__all__ = ["REMEMBERED", "Buckets", "Room"]
 
 REMEMBERED = 10_000
 """Names that are remembered."""
@@ -45,3 +46,32 @@ class Buckets:
         """Whether there is a token, without taking it."""
         tokens, before = self._held.get(name, (self._most, self._clock()))
         return self._rate <= 0 or tokens + (self._clock() - before) * self._rate >= 1
+
+
+class Room:
+    """Room for so many bytes of each name.
+
+    >>> room = Room(3)
+    >>> room.take("a", 2), room.take("a", 2), room.take("b", 2)
+    (True, False, True)
+    >>> room.give("a", 2)
+    >>> room.take("a", 3)
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    def take(self, name: str, size: int) -> bool:
+        """Whether there was room, which is then held."""
+        if self._held[name] + size > self._most:
+            return False
+        self._held[name] += size
+        return True
+
+    def give(self, name: str, size: int) -> None:
+        """Have what was held again."""
+        self._held[name] -= size
+        if not self._held[name]:
+            del self._held[name]

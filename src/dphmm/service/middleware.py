@@ -19,11 +19,12 @@ from starlette.responses import Response
 from dphmm.books import Key
 from dphmm.errors import DphmmError
 from dphmm.service.access import Access, RefusedError
+from dphmm.service.limits import Room
 from dphmm.service.logs import log
 from dphmm.service.metrics import Metrics
 from dphmm.service.routes import CLOSED, Route, Routes, check_path
 from dphmm.service.settings import ServiceSettings
-from dphmm.service.showing import UNREACHABLE
+from dphmm.service.showing import UNREACHABLE, check_names
 from dphmm.service.tracing import Tracing
 from dphmm.service.workers import WorkerError
 
@@ -74,6 +75,7 @@ class Middleware:
         self._metrics = metrics
         self._stop = stop
         self._shortcut = shortcut
+        self._sent = Room(max(settings.sent_at_once, settings.largest_body))
         self.closing = False
         """Whether the service is shutting down: what was accepted goes on, nothing new."""
 
@@ -90,6 +92,7 @@ class Middleware:
         arrived = asyncio.get_running_loop().time()
         scope["state"] = {**scope.get("state", {}), "request": uuid.uuid4().hex[:16]}
         answer, heard = _Held(), _Heard(receive)
+        scope["state"]["sent"] = 0
         if self._tracing is not None:
             self._tracing.begin()
         try:
@@ -97,6 +100,8 @@ class Middleware:
                 raise RefusedError(503, "the service is shutting down; ask again", 5)
             asked = await self._open(scope)
             body = await self._body(scope, heard, self._routes.largest(asked))
+            if asked is not None and not asked.large:  # a large one is read elsewhere
+                check_names(body)
             response = await self._shortcut(scope, body) if asked is not None else None
             if response is None:
                 await self.app(scope, _replayed(body, heard), answer)
@@ -121,6 +126,8 @@ class Middleware:
                 log.error("error", exc_info=told, extra={"request": scope["state"]["request"]})
             answer = _Held()
             await answer.refuse(RefusedError(500, "something went wrong here; it was logged"))
+        finally:
+            self._sent.give(scope["state"].get("client", ""), scope["state"]["sent"])
         route = _route(scope)
         if scope["path"].startswith("/v1"):
             await self._until_tick(arrived)
@@ -163,6 +170,10 @@ class Middleware:
                 size += len(parts[-1])
                 if size > largest:
                     raise _too_large(largest)
+                # Held until the answer is there: of one client not more than fits.
+                if not self._sent.take(scope["state"].get("client", ""), len(parts[-1])):
+                    raise RefusedError(429, "bodies must come one by one; wait for some", 1)
+                scope["state"]["sent"] = size
                 if not message.get("more_body", False):
                     return b"".join(parts)
 

@@ -41,6 +41,8 @@ class ServiceSettings:
     """Keys a second from one address that are looked up though nobody knows them."""
     largest_body: int = 2**24
     """Bytes of a scenario; other bodies may have a thousandth of it."""
+    sent_at_once: int = 2**26
+    """Bytes of bodies that a client may have under way at once; one body is always taken."""
     connections: int = 1000
     """How many there may be at once; beyond, those without a request are closed."""
     slowest_head: float = 10.0
@@ -137,6 +139,6 @@ def _value(name: str, held: Any, default: Any) -> Any:
 PREFIX = "DPHMM_"
 COUNTS = (
     *("threads", "waiting", "workers", "long_workers", "long_waiting", "largest_body", "scenarios"),
-    *("connections", "long_memory"),
+    *("connections", "long_memory", "sent_at_once"),
     *("most_scenarios", "most_states", "most_bytes", "most_people", "largest_track"),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
@@ -19,6 +21,7 @@ __all__ = [
     "UNREACHABLE",
     "Json",
     "Released",
+    "check_names",
     "invalid",
     "invalid_body",
     "problem_of",
@@ -88,10 +91,22 @@ def problem_of(fault: DphmmError) -> tuple[int, Json]:
 
 def read_body(kind: type[Model], content: bytes, *at: int | str) -> Model:
     """A body, or where it is wrong; the input, which may hold a true state, is not repeated."""
+    check_names(content)
     try:
         return kind.model_validate_json(content)
     except ValidationError as fault:
         raise invalid_body(fault, *at) from None
+
+
+def check_names(content: bytes) -> None:
+    """Refuse JSON with a name twice in one object: two readers of it would not read the same."""
+    with suppress(ValueError, RecursionError):  # it is no JSON, which whoever reads it will say
+        json.loads(content, object_pairs_hook=_check_once)
+
+
+def _check_once(pairs: list[tuple[str, object]]) -> None:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise RefusedError(422, "the body must have each name once, got one twice")
 
 
 def invalid_body(fault: ValidationError, *at: int | str) -> RefusedError:

@@ -146,7 +146,7 @@ def locate(batches: Iterable[pa.RecordBatch], reading: Reading) -> Iterator[pa.R
         else:
             state = _each(batch["state"], lambda label: numbers.get(_text(label), -1))
             if state.min() < 0:
-                raise DataError(f"{reading.name}: state must be a label of {reading.states.source}")
+                raise DataError(f"{reading.name}: state must be {reading.states.label_wanted}")
         people = pc.utf8_trim_whitespace(batch["person"])
         if people.null_count or pc.any(pc.equal(people, "")).as_py():
             raise DataError(f"{reading.name}: person must be given, got an empty field")

@@ -7,6 +7,7 @@ they lie from each other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,8 @@ from scipy.spatial import KDTree
 
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.errors import ArgumentError, DataError, require
+from dphmm.tables.columns import match_columns
+from dphmm.tables.files import read_text
 from dphmm.tables.geo import Grid, LocalPlane
 from dphmm.tables.geojson import collection, feature, read_features
 from dphmm.tables.outlines import Outline, closed_ring, outline_of, point_of
@@ -105,10 +108,12 @@ class Map:
         """The states of a CSV table, or the points or polygons of a GeoJSON file.
 
         A feature's label is its property `label`, `state`, `name` or `id`, or else its number;
-        other properties that all features have are columns of the states.
+        other properties that all features have are columns of the states. A table may call
+        latitudes and longitudes as tracks may, and names its states by the first column of texts
+        that are all different where it has no column for that.
         """
         if Path(path).suffix.lower() not in (".geojson", ".json"):
-            return cls(States.read(path))
+            return cls(_with_places(States.read(path), read_text(path).partition("\n")[0]))
         name, features = Path(path).name, read_features(path)
         wheres = [f"{name}: feature {number}" for number in range(1, len(features) + 1)]
         outlines = [outline_of(w, one) for w, one in zip(wheres, features, strict=True)]
@@ -250,6 +255,25 @@ def _check_size(kilometres: float, cell: float) -> None:
 def _check_count(count: int, what: str) -> None:
     if count > MOST_STATES:
         raise ArgumentError(f"{what} must make at most {MOST_STATES} states, got {count}")
+
+
+def _with_places(states: States, header: str) -> States:
+    """The states of a table whose columns have usual names; `header` is its first line."""
+    usual = match_columns(states.source, states.numbers, ("latitude", "longitude"), None)
+    ours = {theirs: name for name, theirs in usual.items()}
+    numbers = {ours.get(name, name): column for name, column in states.numbers.items()}
+    texts, labels = dict(states.texts), states.labels
+    named = {cell.strip(' "') for cell in re.split(r"[,;\t]", header.strip())}
+    unlike = [name for name, column in texts.items() if len({*column, ""}) == 1 + len(column)]
+    if unlike and not named & set(_NAMES):
+        labels = texts.pop(unlike[0])
+    found = States(labels, numbers, texts, states.source)
+    if not found.place_columns:
+        raise DataError(
+            f"{states.source}: columns must be latitude and longitude, or x and y, to say where "
+            f"places are, got {', '.join((*states.numbers, *states.texts)) or 'labels alone'}"
+        )
+    return found
 
 
 def _on_earth(labels: tuple[str, ...], latitude: FloatArray, longitude: FloatArray) -> States:

@@ -280,8 +280,18 @@ class States:
             return int(found[0])
         state = self._numbers_of.get(place)
         if state is None:
-            raise DataError(f"state must be a label of {self.source}")
+            raise DataError(f"state must be {self.label_wanted}")
         return state
+
+    @cached_property
+    def label_wanted(self) -> str:
+        """What a state must be, in words for a message."""
+        if any(label != str(number) for number, label in enumerate(self.labels)):
+            return f"a label of {self.source}"
+        return (
+            f"a label of {self.source}, whose states are 0, 1, 2 and so on; a column "
+            f"{', '.join(_LABELS[:-1])} or {_LABELS[-1]} names them otherwise"
+        )
 
     @cached_property
     def _tree(self) -> KDTree:

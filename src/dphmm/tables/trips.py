@@ -280,7 +280,7 @@ def _place(
     if "state" in found:
         state = states._numbers_of.get(_text(record.get(found["state"])))
         if state is None:
-            raise DataError(f"{name}:{line}: state must be a label of {states.source}")
+            raise DataError(f"{name}:{line}: state must be {states.label_wanted}")
         return state
     place = []
     for column in states.place_columns:

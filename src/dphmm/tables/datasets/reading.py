@@ -26,6 +26,13 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 _CHUNK = 1 << 25
 
+_OFFICE = {
+    byte: letter
+    for byte in range(0x80, 0xA0)
+    if (letter := bytes([byte]).decode("cp1252", "replace")) != "\ufffd"
+}
+"""Where Windows-1252 is not Latin-1."""
+
 
 @dataclass(frozen=True)
 class BadRow:
@@ -188,7 +195,7 @@ def _pieces(index: int, source: Source, damaged: list[BadRow]) -> Iterator[_Piec
 
 def _lines_of(batch: list[_Piece], polars: Any) -> pl.DataFrame:
     counts = [piece.data.count(b"\n") for piece in batch]
-    text = b"".join(piece.data for piece in batch).decode("utf-8", "replace")
+    text = _decoded(b"".join(piece.data for piece in batch))
     lines = polars.Series("line", [text[:-1]]).str.split("\n").explode()
     start = np.cumsum(counts) - counts
     first = np.array([piece.first_line for piece in batch]) - start
@@ -200,6 +207,25 @@ def _lines_of(batch: list[_Piece], polars: Any) -> pl.DataFrame:
         }
     ).filter(polars.col("line") != "")
     return frame
+
+
+def _decoded(data: bytes) -> str:
+    """Lines as text; a line that is no UTF-8 is in the code page of office programs.
+
+    No two bytes become the same character, as they would by replacement: names that differ by one
+    letter are different people.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "\n".join(map(_decoded_line, data.split(b"\n")))
+
+
+def _decoded_line(line: bytes) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return line.decode("latin-1").translate(_OFFICE)
 
 
 def table_of(frames: list[pl.DataFrame], columns: dict[str, Any]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeAlias
 
 from dphmm.errors import DataError, expect_one_of
-from dphmm.tables.datasets.streams import Source, existing, file_source, member_source
+from dphmm.tables.datasets.streams import Chunks, Source, existing, file_source, member_source
 
 __all__: list[str] = []
 
@@ -53,6 +53,7 @@ def find_sources(
 
 
 def _expand(path: str) -> list[_Found]:
+    named = False
     if not Path(path).exists() and has_magic(path):
         files = sorted(Path(name) for name in glob(path, recursive=True))
         files = [file for file in files if file.is_file() and _kind(file.name)]
@@ -62,12 +63,17 @@ def _expand(path: str) -> list[_Found]:
         known = ", ".join((*KINDS, ARCHIVE))
         raise DataError(f"path must end in one of {known}, got {path!r}")
     else:
-        files = [Path(path)]
+        files, named = [Path(path)], True
     found: list[_Found] = []
     for file in files:
         kind = _kind(file.name) or ""
         if kind == ARCHIVE:
-            found += _members(file)
+            try:
+                found += _members(file)
+            except DataError:
+                if named:
+                    raise
+                found.append(_broken(file))
         else:
             found.append((kind, file_source(file), file.absolute().parts))
     return found
@@ -81,6 +87,16 @@ def _members(path: Path) -> list[_Found]:
             if not info.filename.startswith("__MACOSX")
             and (kind := _kind(info.filename) or ARCHIVE) != ARCHIVE
         ]
+
+
+def _broken(path: Path) -> _Found:
+    """An archive among other files that is none: a file that is damaged from its first byte."""
+
+    def chunks() -> Chunks:
+        raise zipfile.BadZipFile("no archive")
+        yield
+
+    return "text", Source(path.name, path.stat().st_size, chunks), path.absolute().parts
 
 
 def open_archive(path: Path) -> zipfile.ZipFile:
