@@ -119,6 +119,9 @@ def run() -> list[Figure]:
             started = perf_counter() - began
             with everything.kept(folder / "cluster" / "local", folder / "kept"):
                 on_spark(spark, scenario, small, folder / "again", key)
+            running = min(
+                on_spark(spark, scenario, small, folder / f"small{turn}", key) for turn in range(3)
+            )
             files = (folder / "kept").glob("* shuffle_*.data*")
             shuffled = sum({path.stat().st_ino: path.stat().st_size for path in files}.values())
             trips = table(folder, PEOPLE, STEPS)
@@ -131,11 +134,12 @@ def run() -> list[Figure]:
             whole, alone = (min(times) for times in zip(*theirs, strict=True))
             figures = [
                 Figure("spark, start and first small job", started, "s"),
+                Figure("spark, a job in a running session", running, "s", target="value <= 2.5"),
                 Figure("spark, shuffle a row, encrypted", shuffled / (200 * STEPS), "B"),
                 Figure(
                     f"spark, {PEOPLE:,} people x {STEPS} steps x {SIDE**2} states, per core",
                     releases / min(ours) / CORES, "1/s",
-                    "the local batch engine, file to file", whole / min(ours), "ratio >= 0.6",
+                    "the local batch engine, file to file", whole / min(ours), "ratio >= 0.65",
                 ),
                 Figure("local batch engine, file to file", releases / whole / CORES, "1/s"),
                 Figure(

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from dphmm import Client
+from dphmm.service import ServiceSettings
 from tests.test_service_processes import PATIENCE, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -133,6 +134,16 @@ def test_the_steps_of_the_image_work_with_its_own_packages(tmp_path):
     """The same with nothing but what the lock has."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "python"], check=True, timeout=300)
     serve_image(tmp_path / "image", str(tmp_path / "python" / "bin" / "python"))
+
+
+def test_what_is_shipped_keeps_the_tick():
+    """An attack is noticed least with it, and without it the time of an answer tells of noise."""
+    assert ServiceSettings().tick == 0.05
+    assert ServiceSettings.read({}, {}).tick == 0.05
+    for shipped in DEPLOY.iterdir():
+        text = shipped.read_text().lower()
+        assert "--tick" not in text, shipped.name
+        assert "dphmm_tick" not in text, shipped.name
 
 
 # Compose

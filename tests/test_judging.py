@@ -22,12 +22,14 @@ from dphmm import (
     Policy,
     Scenario,
     States,
+    learn_private,
 )
 from dphmm.chain.momentum import MomentumModel
 from dphmm.cli import common
+from dphmm.noise.randomness import SeededRandomness
 from dphmm.scenario import judging
 from dphmm.scenario.checking import doubts
-from dphmm.scenario.judging import _score, cross_validate, judge, region_of
+from dphmm.scenario.judging import People, _score, cross_validate, judge, region_of
 from dphmm.scenario.models import read_model, write_model
 from tests.scenarios import is_one_line, run
 
@@ -202,6 +204,23 @@ def test_what_cannot_be_judged_is_one_line(fault: str, folder: Path) -> None:
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_a_private_model_of_noise_is_said_to_be_worse_than_none() -> None:
+    # Noise of two thousand people on numbers of twenty: whatever is learned, people are not in it.
+    randomness = SeededRandomness(np.random.default_rng(4))
+
+    def learned(people: People, epsilon: str) -> Scenario:
+        return town(learn_private(people, PLACES, epsilon=epsilon, randomness=randomness).model)
+
+    noise, known = (
+        cross_validate(lambda people, price=price: learned(people, price), walkers(20))  # type: ignore[misc]
+        for price in ("0.001", "100")
+    )
+    assert noise.is_sure
+    assert noise.is_worse
+    assert noise.verdict.startswith("Worse than none: ")
+    assert not known.is_worse
+
+
 def test_learn_judges_and_refuses_what_is_worse_than_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +249,22 @@ def test_learn_judges_and_refuses_what_is_worse_than_none(
     assert run(*arguments).stderr.endswith("larger cells or a --radius\n")
     assert run(*arguments, "--chain", "momentum", "--force").exit_code == 0
     assert out.exists()
+
+
+def test_regions_that_miss_name_the_way_to_fit_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("learn", folder / "trips.csv", "--scenario", folder / "scenario.toml")
+    way = "--confidence held-out lets those left out choose"
+    assert way not in run(*arguments).output
+    monkeypatch.setattr(Judgement, "is_calibrated", False)
+    told = run(*arguments)
+    assert told.exit_code == 0
+    assert "Its regions are not to be trusted." in told.stdout
+    assert way in told.stderr
+    # Not where it was done already, nor where people must not be asked.
+    for option in (("--confidence", "held-out"), ("--epsilon", 5)):
+        assert way not in run(*arguments, *option, "--force").output
 
 
 def test_judging_shows_how_far_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,8 @@ LAYER = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 
 HEAVY = {"click", "fastapi", "httpx", "matplotlib", "networkx", "numba", "polars", "psycopg"}
 HEAVY |= {"pyproj", "pyspark", "tqdm", "uvicorn"}
+# Not heavy, but a sixth of the import, and no release by parts needs them.
+HEAVY |= {"dphmm.books", "dphmm.scenario", "sqlite3", "tomlkit"}
 
 # Written in two halves, so that this file does not name them.
 REGISTRIES = ("pypi" + ".org", "python" + "hosted", "registry.npm" + "js", "conda." + "anaconda")

@@ -96,6 +96,15 @@ FINDINGS = {
     "a server that has just started refuses those who come at once": (
         "test_service_isolation.test_all_who_come_while_a_scenario_is_prepared_wait_for_that_once",
     ),
+    "10. few releases a second": (  # measured by benchmarks/bench_service.py
+        "test_store_recall.test_one_row_after_another_is_one_transaction_each",
+        "test_service_shortcut.test_both_ways_say_the_same",
+    ),
+    "a tenant's bodies fill the memory, and names stand twice": (
+        "test_service_faults.test_a_client_has_few_bytes_under_way_and_others_have_theirs",
+        "test_service_faults.test_a_name_that_is_there_twice_is_refused",
+        "test_service_batches.test_a_stream_that_unpacks_to_a_flood_ends_alone",
+    ),
     "kills, full and read-only disks, lost and frozen databases, several servers": (
         "test_store_crash.test_two_hundred_kills_lose_nothing_on_sqlite",
         "test_store_crash.test_two_hundred_kills_lose_nothing_on_postgresql",
@@ -105,6 +114,78 @@ FINDINGS = {
         "test_store_crash.test_two_hundred_strikes_at_servers_on_one_postgresql_lose_nothing",
     ),
 }
+
+BUILT = {
+    "Isolation: savepoints, bounds, long work elsewhere, quotas": (
+        "test_service_moments.test_a_fault_of_one_request_stays_its_own",
+        "test_service_isolation.test_a_short_queue_does_not_wait_behind_a_long_one",
+        "test_service_isolation.test_a_client_has_so_many_scenarios_states_and_people",
+        "test_service_isolation.test_too_many_states_or_bytes_are_refused",
+    ),
+    "Nothing is forgotten: tombstones, chains, roots, anchors, copies, recovery, fingerprints": (
+        "test_store_kept.test_a_tombstone_keeps_a_hash_prices_slots_and_the_head_and_nothing_else",
+        "test_store_kept.test_servers_that_commit_at_once_take_different_roots",
+        "test_store_kept.test_a_commit_is_anchored_before_it_is_said_also_by_somebody_else",
+        "test_store_kept.test_a_backup_that_its_anchor_knows_goes_on_at_once",
+        "test_store_kept.test_budgets_are_lowered_and_never_below_what_was_spent",
+        "test_store_faults.test_another_secret_of_the_tombstones_is_refused",
+    ),
+    "Doors: keys, acts, proxies, limits, names": (
+        "test_service_keys.test_a_key_is_made_listed_exchanged_expired_and_revoked",
+        "test_service_keys.test_what_was_done_is_written_down_without_saying_whom_about",
+        "test_service_processes.test_an_address_is_believed_only_from_a_proxy_that_was_named",
+        "test_service_contract.test_a_body_is_not_parsed_before_the_scope_is_asked",
+        "test_service_contract.test_a_name_in_parts_is_refused",
+    ),
+    "For operators: probes, workers, settings, logs, traces, drain, migrations, retention, image": (
+        "test_service_faults.test_a_store_that_says_nothing_is_not_ready",
+        "test_service_workers.test_processes_may_be_killed_and_nothing_is_lost",
+        "test_service_settings.test_the_table_of_the_docs_has_every_setting_and_its_default",
+        "test_service.test_a_line_of_the_log_names_no_person_key_state_or_duration",
+        "test_service.test_metrics_count_and_measure_no_time",
+        "test_service_tracing.test_no_span_names_anybody",
+        "test_service_processes.test_a_server_that_is_told_to_stop_finishes_what_it_accepted",
+        "test_store_kept.test_a_store_that_was_migrated_under_a_running_server_is_left_alone",
+        "test_store_cli.test_expire_erases_and_closes",
+        "test_deploy.test_the_steps_of_the_image_work_in_a_clean_folder",
+        "test_deploy.test_the_steps_of_the_image_work_with_its_own_packages",
+        "test_deploy.test_the_unit_keeps_secrets_and_gives_time_to_stop",
+        "test_deploy.test_the_compose_file_is_right",
+        "test_deploy.test_what_is_shipped_keeps_the_tick",
+    ),
+    "Throughput: batches in three forms, pages": (
+        "test_service_batches.test_rows_are_the_same_in_every_form",
+        "test_service_batches.test_what_is_wrong_with_a_row_is_said_in_its_place",
+        "test_service.test_people_come_in_pages",
+        "test_client.test_the_service_pages_a_ledger",
+    ),
+    "A client": (
+        "test_client.test_what_may_be_asked_again_is",
+        "test_client.test_both_clients_do_the_same_and_are_documented",
+        "test_client.test_results_have_every_field_of_the_services_page",
+    ),
+    "Planted secrets, names and states are nowhere": (
+        "test_service_leaks.test_every_route_was_asked",
+        "test_service_leaks.test_nothing_planted_is_in",
+        "test_service_leaks.test_no_file_has_a_secret_or_a_state",
+        "test_service_leaks.test_a_leak_is_found",
+    ),
+    "Attack, contract, memory and page": (
+        "test_service_attack.test_an_attack_is_not_noticed_for_a_minute",
+        "test_service_attack.test_an_attack_is_not_noticed_on_postgresql",
+        "test_service_contract.test_a_patient_stranger_finds_nothing",
+        "test_service_processes.test_memory_stays_flat_for_ten_minutes",
+        "test_operating.test_every_line_of_the_page_works",
+        "test_operating.test_every_line_of_the_page_works_with_postgresql",
+        "test_operating.test_every_command_on_the_page_is_run",
+    ),
+}
+"""What was to be built, and what it is done by."""
+
+
+@pytest.mark.parametrize("part", BUILT)
+def test_everything_that_was_built_has_its_tests(part: str) -> None:
+    check_tests(BUILT[part])
 
 
 @pytest.mark.parametrize("finding", FINDINGS)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import polars as pl
@@ -21,6 +19,7 @@ import pytest
 from dphmm import (
     ArgumentError,
     Batch,
+    BudgetError,
     Clock,
     Entry,
     Journal,
@@ -35,6 +34,7 @@ from dphmm import (
     SecureRandomness,
     Stream,
 )
+from tests.stopping import stop_at
 
 WALK = MarkovModel.fit([[0, 1, 2, 1, 0, 2]], n_states=3)
 PLAN = Plan(PolicyGraph.complete(3), Query([[0, 0], [30, 0], [0, 40]]))
@@ -158,31 +158,6 @@ def test_two_that_call_themselves_equal_are_two_in_a_fork() -> None:
         assert "must be used by the process that made it" in said, said
 
 
-def stop_at(line: int, act: Callable[[], object], folders: tuple[str, ...]) -> bool:
-    """Do something and be stopped before the n-th line of some folders; whether there was one."""
-    seen = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal seen
-        if not any(folder in frame.f_code.co_filename for folder in folders):
-            return None
-        if event == "line":
-            seen += 1
-            if seen == line:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(before)
-    return seen >= line
-
-
 CIRCLE = MarkovModel([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
 
 
@@ -210,8 +185,10 @@ def test_a_stream_that_is_stopped_stands_where_its_time_says(act: str) -> None:
     assert line > 2
 
 
+# A signal's handler may raise what it likes: TimeoutError is the usual one, and an OSError, too.
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, TimeoutError])
 def test_a_journal_that_is_stopped_while_it_is_written_holds_one_answer_a_moment(
-    tmp_path: Path,
+    tmp_path: Path, fault: type[BaseException]
 ) -> None:
     line = 0
     while True:
@@ -219,7 +196,7 @@ def test_a_journal_that_is_stopped_while_it_is_written_holds_one_answer_a_moment
         path = tmp_path / f"{line}"
         journal = Journal(path)
         stream = TOWN.stream("ann", book=journal, time=0)
-        found = stop_at(line, partial(stream.release, 1), ("journal.py",))
+        found = stop_at(line, partial(stream.release, 1), ("journal.py",), fault)
         told, closed = [], journal._file.closed
         with suppress(ArgumentError):  # it says: open it again
             told = [tuple(stream.release(2).lattice.tolist())]
@@ -233,6 +210,30 @@ def test_a_journal_that_is_stopped_while_it_is_written_holds_one_answer_a_moment
             assert sorted(said) == list(range(1, release.time + 1)), line
             assert not told or told[0] in said.values(), line
             assert float(again.places([stream.line])[0].spent) == len(said), line
+        if not found:
+            break
+    assert line > 20
+
+
+def test_a_book_in_memory_that_is_stopped_while_it_is_written_counts_every_answer() -> None:
+    """Half a commit would be an answer that no window counts, or that no list holds."""
+    town = Scenario(PLAN.query, WALK, PLAN.policy, epsilon=1, limit="1 per 10 steps")
+    line = 0
+    while True:
+        line += 1
+        book, told = MemoryBook(), []
+        stream = town.stream("ann", book=book, time=0)
+        found = stop_at(line, partial(stream.release, 1), ("books/memory.py",))
+        for _ in range(3):
+            with suppress(BudgetError):
+                told.append(tuple(stream.release(2).lattice.tolist()))
+        held = [record.lattice for record in book.records("", "ann")]
+        assert len(held) == 1, line
+        assert told in ([], held), line
+        (place,) = book.places([stream.line])
+        assert place.standing is not None, line
+        assert place.standing.time == 1, line
+        assert place.spent >= 1, line  # who is stopped may have paid twice, and nobody for nothing
         if not found:
             break
     assert line > 20

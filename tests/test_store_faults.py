@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from tests.crash import world
 from tests.crash.postgres import running_server
 from tests.crash.world import ask, release, same, terms
 from tests.older_store import make_older
+from tests.stopping import stop_at
 
 
 def release_once(path):
@@ -219,6 +222,34 @@ def test_a_read_only_store_says_so(tmp_path):
     with pytest.raises(StoreError, match="cannot be written; check the rights"):
         release(store, "anna", 1, 4)
     store.close()
+
+
+def test_what_is_said_after_a_stop_in_a_transaction_is_no_part_of_it(store_url):
+    """A transaction in another one is a savepoint, and gone with it."""
+    with closing(Store.open(store_url)) as store, closing(Store.open(store_url)) as other:
+        release(store, "anna", 1, 4)
+        store.database._connection().execute("BEGIN")
+        release(store, "anna", 2, 4)
+        assert other.ledger("anna").spent == 2
+
+
+def test_a_store_that_is_stopped_anywhere_says_nothing_that_it_does_not_hold(store_url):
+    """Ctrl-C or the handler of a signal: the next answer is durable, and waits for nobody."""
+    parts, line = ("books/database.py", "books/watching.py", "psycopg/transaction.py"), 0
+    with closing(Store.open(store_url)) as store, closing(Store.open(store_url)) as other:
+        release(store, "anna", 1, 4)
+        while True:
+            line += 1
+            found = stop_at(line, partial(release, store, "anna", 2 * line, 4), parts)
+            release(other, "berta", line, 4)  # no lock is left
+            first, _ = release(store, "anna", 2 * line, 3)
+            again, repeated = release(other, "anna", 2 * line, 3)
+            assert repeated, line
+            assert same(first, again), line
+            if not found:
+                break
+        assert line > 10
+        assert find_problems(store) == []
 
 
 @pytest.mark.postgres

@@ -78,7 +78,7 @@ def test_a_store_goes_on_with_its_own_key_only(store, store_url):
     with pytest.raises(ArgumentError, match="key must be the one"):
         release(second, "anna", 2, 4, randomness=other)
     # Rotated by another process while this one has the old key in memory.
-    second.use_key(KeyInUse(other.fingerprint, 2, rotated=True))
+    second.rotate(lambda *_: KeyInUse(other.fingerprint, 2, rotated=True))
     with pytest.raises(ArgumentError, match="key must be the one"):
         release(store, "anna", 2, 4, randomness=KEY)
     again, repeated = release(store, "anna", 1, 4, randomness=other)

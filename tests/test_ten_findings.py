@@ -77,10 +77,50 @@ FINDINGS = {
     ),
 }
 
+DONE = {
+    "held-out people of GeoLife at 40% and 26%, at epsilon 0.3 at 42% and 28%": (
+        "test_private.test_people_of_geolife_are_followed_by_a_model_that_is_private_for_others",
+    ),
+    "fifty people of the made-up city beat the uniform walk": (
+        "test_private.test_fifty_people_of_a_made_up_city_beat_a_walk_that_knows_no_data",
+    ),
+    "learn says so where a private model is worse than none": (
+        "test_judging.test_a_private_model_of_noise_is_said_to_be_worse_than_none",
+        "test_judging.test_learn_judges_and_refuses_what_is_worse_than_none",
+        "test_judging.test_what_is_private_goes_to_the_screen_and_not_into_the_model",
+    ),
+    "the sensitivity holds on neighbouring data, and Spark counts alike": (
+        "test_private.test_one_person_changes_each_level_by_at_most_one_unit",
+        "test_private.test_no_outcome_tells_neighbours_apart_by_more_than_epsilon",
+        "test_private.test_the_source_says_what_was_spent_where_and_it_adds_up",
+        "test_spark.test_counts_are_the_local_ones_to_the_last",
+    ),
+    "regions within 5 points, expected errors within a factor of 1.5": (
+        "test_calibration.test_regions_hold_people_of_a_made_up_city",
+        "test_calibration.test_regions_hold_real_people",
+        "test_calibration.test_regions_hold_others_than_those_who_chose_the_confidence",
+        "test_calibration.test_regions_of_counts_alone_hold_less_than_they_state",
+    ),
+    "half a million fixes in five commands, and the report's time and memory": (
+        "test_five_commands.test_half_a_million_fixes_go_from_a_folder_to_a_report",
+    ),
+    "GeoJSON is valid; H3, networks and polygons go all the way": (
+        "test_maps.test_the_geojson_of_a_map_is_valid_to_other_libraries",
+        "test_cli_import.test_every_kind_of_states_goes_all_the_way",
+        "test_law_parts.test_every_row_and_every_feature_carries_it",
+        "test_report.test_everybody_can_be_picked_and_says_what_was_given_away",
+    ),
+}
+
 
 @pytest.mark.parametrize("finding", FINDINGS)
 def test_every_finding_has_its_tests(finding: str) -> None:
     check_tests(FINDINGS[finding])
+
+
+@pytest.mark.parametrize("line", DONE)
+def test_everything_that_was_wanted_has_its_tests(line: str) -> None:
+    check_tests(DONE[line])
 
 
 def test_there_are_as_many_kinds_of_bad_input_as_were_wanted() -> None:

@@ -3,17 +3,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dphmm.books.journal import Journal
-from dphmm.books.memory import MemoryBook
-from dphmm.books.store import Store
 from dphmm.chain.belief import Belief
 from dphmm.chain.calendar import Calendar
 from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.lagging import FixedLag
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.chain.memory import MemoryModel
-from dphmm.chain.momentum import MomentumModel
-from dphmm.chain.pairs import SecondOrderModel
 from dphmm.cost import (
     Charge,
     History,
@@ -36,18 +31,8 @@ from dphmm.cost import (
     window_epsilon,
     worst_pair,
 )
-from dphmm.cost.adversary import (
-    attack,
-    guarantee_against,
-    largest_gains,
-    private_identification_rate,
-    private_score,
-    suspect_probabilities,
-)
-from dphmm.cost.blowfish import Blowfish, Secret, counting_query
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
-from dphmm.cost.local_noise import LocalRelease
 from dphmm.errors import (
     ArgumentError,
     BudgetError,
@@ -66,15 +51,8 @@ from dphmm.errors import (
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.shapes import enlarge
-from dphmm.noise.bound import least_error
 from dphmm.noise.mechanism import Mechanism
-from dphmm.noise.randomness import (
-    KeyedRandomness,
-    Randomness,
-    SecureRandomness,
-    SeededRandomness,
-)
-from dphmm.noise.reference import reference_knorm
+from dphmm.noise.randomness import KeyedRandomness, Randomness, SecureRandomness, SeededRandomness
 from dphmm.noise.staircase import best_gamma
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
@@ -88,22 +66,39 @@ from dphmm.release.said import Release
 from dphmm.release.schedule import Schedule
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
-from dphmm.scenario.budgeting import BudgetDesign, find_budget, find_schedule
-from dphmm.scenario.checking import Check
-from dphmm.scenario.designing import Design, find_epsilon, find_radius
-from dphmm.scenario.judging import Judgement
-from dphmm.scenario.private import learn_private
-from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.settings import Policy
-from dphmm.scenario.spending import Spending
-from dphmm.tables.clock import Clock
-from dphmm.tables.states import States
 
 if TYPE_CHECKING:
     from dphmm.audit import audit_sampler
+    from dphmm.books.journal import Journal
+    from dphmm.books.memory import MemoryBook
+    from dphmm.books.store import Store
+    from dphmm.chain.momentum import MomentumModel
+    from dphmm.chain.pairs import SecondOrderModel
     from dphmm.client import AsyncClient, Client
+    from dphmm.cost.adversary import (
+        attack,
+        guarantee_against,
+        largest_gains,
+        private_identification_rate,
+        private_score,
+        suspect_probabilities,
+    )
+    from dphmm.cost.blowfish import Blowfish, Secret, counting_query
+    from dphmm.cost.local_noise import LocalRelease
     from dphmm.evaluate import compare
+    from dphmm.noise.bound import least_error
+    from dphmm.noise.reference import reference_knorm
+    from dphmm.scenario.budgeting import BudgetDesign, find_budget, find_schedule
+    from dphmm.scenario.checking import Check
+    from dphmm.scenario.designing import Design, find_epsilon, find_radius
+    from dphmm.scenario.judging import Judgement
+    from dphmm.scenario.private import learn_private
+    from dphmm.scenario.scenario import Scenario
+    from dphmm.scenario.settings import Policy
+    from dphmm.scenario.spending import Spending
     from dphmm.tables import datasets
+    from dphmm.tables.clock import Clock
+    from dphmm.tables.states import States
 
 __version__ = "0.2.0"
 
@@ -214,16 +209,60 @@ __all__ = [
     "worst_pair",
 ]
 
+_LATER = {
+    "AsyncClient": "dphmm.client",
+    "Blowfish": "dphmm.cost.blowfish",
+    "BudgetDesign": "dphmm.scenario.budgeting",
+    "Check": "dphmm.scenario.checking",
+    "Client": "dphmm.client",
+    "Clock": "dphmm.tables.clock",
+    "Design": "dphmm.scenario.designing",
+    "Journal": "dphmm.books.journal",
+    "Judgement": "dphmm.scenario.judging",
+    "LocalRelease": "dphmm.cost.local_noise",
+    "MemoryBook": "dphmm.books.memory",
+    "MomentumModel": "dphmm.chain.momentum",
+    "Policy": "dphmm.scenario.settings",
+    "Scenario": "dphmm.scenario.scenario",
+    "SecondOrderModel": "dphmm.chain.pairs",
+    "Secret": "dphmm.cost.blowfish",
+    "Spending": "dphmm.scenario.spending",
+    "States": "dphmm.tables.states",
+    "Store": "dphmm.books.store",
+    "attack": "dphmm.cost.adversary",
+    "audit_sampler": "dphmm.audit",
+    "counting_query": "dphmm.cost.blowfish",
+    "find_budget": "dphmm.scenario.budgeting",
+    "find_epsilon": "dphmm.scenario.designing",
+    "find_radius": "dphmm.scenario.designing",
+    "find_schedule": "dphmm.scenario.budgeting",
+    "guarantee_against": "dphmm.cost.adversary",
+    "largest_gains": "dphmm.cost.adversary",
+    "learn_private": "dphmm.scenario.private",
+    "least_error": "dphmm.noise.bound",
+    "private_identification_rate": "dphmm.cost.adversary",
+    "private_score": "dphmm.cost.adversary",
+    "reference_knorm": "dphmm.noise.reference",
+    "suspect_probabilities": "dphmm.cost.adversary",
+}
+"""Names that a release does not need, and where they are: imported when somebody asks."""
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Names that few programs need, imported when somebody asks for one."""
-        if name == "compare":
-            return import_module("dphmm.evaluate.compare")
-        if name == "datasets":
-            return import_module("dphmm.tables.datasets")
-        if name == "audit_sampler":
-            return import_module("dphmm.audit").audit_sampler
-        if name in ("AsyncClient", "Client"):
-            return getattr(import_module("dphmm.client"), name)
-        raise AttributeError(f"module 'dphmm' has no attribute {name!r}")
+        """Names of `_LATER`, two packages, and the rooms themselves, imported at first use."""
+        if name in _LATER:
+            found = getattr(import_module(_LATER[name]), name)
+        elif name == "compare":
+            found = import_module("dphmm.evaluate.compare")
+        elif name == "datasets":
+            found = import_module("dphmm.tables.datasets")
+        elif name in ("books", "scenario", "tables"):
+            found = import_module(f"dphmm.{name}")
+        else:
+            raise AttributeError(f"module 'dphmm' has no attribute {name!r}")
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -13,7 +13,7 @@ from pathlib import Path
 from dphmm.books.journal import Journal
 from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
-from dphmm.errors import ArgumentError, DataError
+from dphmm.errors import ArgumentError, DataError, MovedError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Verdict, refusal
 from dphmm.release.book import KeyInUse, fingerprint_of
@@ -57,17 +57,29 @@ def adopt_terms(
             continue
         if person not in (None, line.person):
             continue
-        (place,) = book.places([line])
-        standing = place.standing
-        if standing is None or standing.law == terms.law:
-            continue
-        if book.unsaid(line, standing.time):
-            raise DataError(
-                "ledger must have been closed by its last run, got one that was killed; run that "
-                "once more under the scenario as it was, then adopt the new one"
-            )
-        book.adopt(_under(standing, terms, same_states))
-        yield line
+        while True:
+            try:
+                is_new = _adopt(book, line, terms, same_states)
+                break
+            except MovedError:  # answered, or erased, by a server meanwhile
+                continue
+        if is_new:
+            yield line
+
+
+def _adopt(book: MemoryBook | Store, line: Line, terms: Terms, same_states: bool) -> bool:
+    """Let a line go on under a law; whether it stood somewhere, and under another."""
+    (place,) = book.places([line])
+    standing = place.standing
+    if standing is None or standing.law == terms.law:
+        return False
+    if book.unsaid(line, standing.time):
+        raise DataError(
+            "ledger must have been closed by its last run, got one that was killed; run that "
+            "once more under the scenario as it was, then adopt the new one"
+        )
+    book.adopt(_under(standing, terms, same_states))
+    return True
 
 
 def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
@@ -93,14 +105,16 @@ def rotate_key(book: MemoryBook | Store, randomness: Randomness | None) -> KeyIn
 
     Slots of two clocks are not the same times, so each clock has its own first one.
     """
-    before, latest = book.key(), book.latest()
-    if before is None or not latest:
-        raise ArgumentError("book must hold an answer to have a key to rotate, got none")
-    if before.fingerprint == fingerprint_of(randomness):
-        raise ArgumentError("key must be another than the present one, got the same")
-    firsts = dict(before.clocks)
-    for clock, last in sorted(latest.items()):
-        firsts[clock] = max(last + 1, firsts.get(clock, last + 1))
-    key = KeyInUse(fingerprint_of(randomness), max(firsts.values()), rotated=True, clocks=firsts)
-    book.use_key(key)
-    return key
+    fingerprint = fingerprint_of(randomness)
+
+    def make(before: KeyInUse | None, latest: dict[str, int]) -> KeyInUse:
+        if before is None or not latest:
+            raise ArgumentError("book must hold an answer to have a key to rotate, got none")
+        if before.fingerprint == fingerprint:
+            raise ArgumentError("key must be another than the present one, got the same")
+        firsts = dict(before.clocks)
+        for clock, last in sorted(latest.items()):
+            firsts[clock] = max(last + 1, firsts.get(clock, last + 1))
+        return KeyInUse(fingerprint, max(firsts.values()), rotated=True, clocks=firsts)
+
+    return book.rotate(make)

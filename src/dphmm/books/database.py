@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from dphmm.books.watching import Watch
-from dphmm.errors import ArgumentError, StoreError, expect, require
+from dphmm.errors import ArgumentError, DphmmError, StoreError, expect, require
 from dphmm.tables.files import as_path
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
@@ -36,6 +36,9 @@ class Transaction(ABC):
     """The same, passing over rows that another transaction has locked."""
     by_bytes = ""
     """What makes texts come in the order in which Python sorts them."""
+
+    def hold(self, table: str, mode: str) -> None:  # noqa: B027
+        """Lock a table until the end; nothing where there is one writer at a time anyway."""
 
     @abstractmethod
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
@@ -82,8 +85,16 @@ class Database(ABC):
     def _connect(self) -> Any:
         """A new connection for this thread."""
 
+    @abstractmethod
+    def _is_idle(self, connection: Any) -> bool:
+        """Whether no transaction has begun on a connection."""
+
     def _connection(self) -> Any:
         connection = getattr(self._local, "connection", None)
+        if connection is not None and connection in self._open and not self._is_idle(connection):
+            # Of somebody who was stopped. What is said now would be a part of it, and only as
+            # durable as its end, which never comes.
+            self._drop(connection)
         if connection is None or connection not in self._open:
             connection = self._connect()
             with self._guard:
@@ -95,7 +106,6 @@ class Database(ABC):
         """Forget a connection that failed; the next transaction makes another."""
         with self._guard:
             self._open.discard(connection)
-        self._local.connection = None
         connection.close()
 
     def forget_erased(self) -> bool:
@@ -178,22 +188,29 @@ class Sqlite(Database):
         else:
             yield from self._run("BEGIN")
 
+    def _is_idle(self, connection: sqlite3.Connection) -> bool:
+        return not connection.in_transaction
+
     def _run(self, begin: str) -> Iterator[Transaction]:
+        connection = None
         try:
             connection = self._connection()
             connection.execute(begin)
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-        try:
             yield _SqliteTransaction(connection)
             connection.execute("COMMIT")
         except BaseException as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            if connection is not None:
+                self._leave(connection, error)
             if isinstance(error, sqlite3.Error):
-                self._drop(connection)
                 raise self._explained(error) from error
             raise
+
+    def _leave(self, connection: sqlite3.Connection, fault: BaseException) -> None:
+        """Undo what a transaction has done that ended with a fault."""
+        if not isinstance(fault, DphmmError):
+            self._drop(connection)
+        elif connection.in_transaction:
+            connection.execute("ROLLBACK")
 
     def forget_erased(self) -> bool:
         """Move the log into the file and empty it, so that it holds no erased page.
@@ -241,6 +258,10 @@ class _PostgresTransaction(Transaction):
     def __init__(self, connection: Any, hear: Callable[[], None]) -> None:
         self._connection = connection
         self._hear = hear
+
+    def hold(self, table: str, mode: str) -> None:
+        """See `Transaction`."""
+        self.rows(f"LOCK TABLE {table} IN {mode} MODE")
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         self._hear()
@@ -294,6 +315,10 @@ class Postgres(Database):
             )
         return connection
 
+    def _is_idle(self, connection: Any) -> bool:
+        idle = self._psycopg.pq.TransactionStatus.IDLE
+        return bool(connection.pgconn.transaction_status == idle)
+
     @contextmanager
     def transaction(self, write: bool = True) -> Iterator[Transaction]:
         """See `Database.transaction`; given up when the server says nothing for a while."""
@@ -305,10 +330,12 @@ class Postgres(Database):
                     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 yield _PostgresTransaction(connection, hear)
                 hear()
-        except self._psycopg.Error as error:
-            if connection is not None:
-                self._drop(connection)
-            raise self._explained(error) from error
+        except BaseException as error:
+            if connection is not None and not isinstance(error, DphmmError):
+                self._drop(connection)  # stopped somewhere in it: nobody knows where it stands
+            if isinstance(error, self._psycopg.Error):
+                raise self._explained(error) from error
+            raise
 
     def _explained(self, error: Exception) -> StoreError:
         errors = self._psycopg.errors

@@ -82,8 +82,7 @@ class Journal(MemoryBook):
     ) -> None:
         """See `Book`."""
         with self._lock:
-            self._check(answers, standings, places)
-            new = [record for table in answers for record in table.records()]
+            new = self._check(answers, standings, places)
             lines = [self._answer_line(record) for record in new]
             counts: dict[Line, int] = {}
             for record in new:
@@ -110,10 +109,9 @@ class Journal(MemoryBook):
         """See `MemoryBook`; the file says that it happened."""
         expect(standing, Standing, "standing")
         with self._lock:
-            before = self._find_standing(standing.line)
-            check_adoption(before, standing)
-            was = None if before is None else before.law.hex()
-            facts = _facts(standing.line) | {"from": was, "to": standing.law.hex()}
+            before = check_adoption(self._find_standing(standing.line), standing)
+            laws = {"from": before.law.hex(), "to": standing.law.hex()}
+            facts = _facts(standing.line) | laws
             with self._writing():
                 self._append([_line("adopted", facts)], [standing])
                 self._stand([standing])
@@ -206,12 +204,12 @@ class Journal(MemoryBook):
         draw another for its moment: the file is let go, and whoever opens it again finds it.
         """
         self._check_open()
+        size = self._size
         try:
             yield
-        except OSError:
-            raise  # nothing is on disk
-        except BaseException:
-            self._file.close()
+        except BaseException:  # whatever its kind: a signal may raise an error of the disk, too
+            if not size == self._size == os.fstat(self._file.fileno()).st_size:
+                self._file.close()
             raise
 
     def _check_open(self) -> None:

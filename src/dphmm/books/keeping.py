@@ -24,7 +24,13 @@ from dphmm.books.rows import (
 )
 from dphmm.books.sealing import Seals
 from dphmm.books.store import Store
-from dphmm.books.tombstones import STONE, Tombstone, read_tombstone, write_tombstone
+from dphmm.books.tombstones import (
+    STONE,
+    Tombstone,
+    hold_tombstones,
+    read_tombstone,
+    write_tombstone,
+)
 from dphmm.books.writing import replace_people
 from dphmm.cost.limit import FOREVER, Limit, begin_of, step_of
 from dphmm.errors import ArgumentError, NotFoundError
@@ -118,6 +124,7 @@ def lower_budgets(
     chosen = None if person is None else store.hash_name(person, client=client or "")
     changed = 0
     with store.writing() as seals:
+        hold_tombstones(seals, alone=True)
         pairs: list[tuple[Person | None, Person]] = []
         found = 0
         for one in _everybody(seals.transaction, seals.transaction.for_update):
@@ -166,17 +173,23 @@ def expire(
             is erased.
         tombstones: The same for tombstones that are closed.
     """
+
+    def is_old(transaction: Transaction, person: Person) -> bool:
+        return bool(people) and _is_before(_last_slots(transaction, person), people or {})
+
     with store.database.transaction(write=False) as transaction:
         old = [
             (person.client, person.name)
             for person in _everybody(transaction)
-            if people and _is_before(_last_slots(transaction, person), people)
+            if is_old(transaction, person)
         ]
+    erased = closed = 0
     for client, name in old:
-        with suppress(NotFoundError):  # somebody else was quicker
-            store.erase(name, client=client)
-    closed = 0
+        with suppress(NotFoundError):  # erased by somebody else, or asked about meanwhile
+            store.erase(name, client=client, unless=lambda *found: not is_old(*found))
+            erased += 1
     with store.writing() as seals:
+        hold_tombstones(seals, alone=True)
         living = {
             store.hash_name(one.name, client=one.client) for one in _everybody(seals.transaction)
         }
@@ -188,7 +201,7 @@ def expire(
                 gone = Tombstone(version=stone.version, closed=True)
                 write_tombstone(seals, hashed, stone, gone)
                 closed += 1
-    return len(old), closed
+    return erased, closed
 
 
 def _last_slots(transaction: Transaction, person: Person) -> list[tuple[str | None, int]]:

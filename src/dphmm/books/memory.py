@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import partial, wraps
 from numbers import Integral
+from typing import Any, NamedTuple, TypeVar, cast
 
 from dphmm.cost.budget import Span
 from dphmm.cost.limit import begin_of, slot_from
-from dphmm.cost.sharing import Single
+from dphmm.cost.sharing import Single, one_at_a_time
 from dphmm.cost.totals import Totals
 from dphmm.errors import MovedError, StoreError, expect, expect_each
 from dphmm.release.admission import Place
@@ -20,6 +21,32 @@ from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
 __all__ = ["MemoryBook"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class _Change(NamedTuple):
+    """What is written together."""
+
+    records: Sequence[Record]
+    standings: Sequence[Standing]
+    adopted: Sequence[Standing] = ()
+
+
+def when_whole(method: Method) -> Method:
+    """The method of a book, for one thread after the other, and never of half a change.
+
+    Whoever is stopped while writing (by Ctrl-C in a notebook, by a signal) leaves the change to
+    the next one: half of it would be an answer without its price, or without its standing.
+    """
+
+    @one_at_a_time
+    @wraps(method)
+    def wait(self: Any, *arguments: Any, **options: Any) -> Any:
+        self._finish()
+        return method(self, *arguments, **options)
+
+    return cast(Method, wait)
 
 
 class MemoryBook(Single):
@@ -33,24 +60,29 @@ class MemoryBook(Single):
         self._standings: dict[Line, Standing] = {}
         self._adopted: dict[Line, Standing] = {}
         self._records: dict[Line, dict[int, Record]] = {}
-        self._asked: dict[tuple[str, str], list[Line]] = {}
+        self._asked: dict[tuple[str, str], dict[Line, None]] = {}
         """The lines of each person about whom something was said."""
         self._clocks: dict[tuple[str, str], dict[Line, str]] = {}
         """Of each person the lines that stand somewhere, and what their slots are."""
         self._spent: dict[tuple[str, str], Totals] = {}
         self._versions: dict[tuple[str, str], int] = {}
         self._key: KeyInUse | None = None
+        self._unwritten: _Change | None = None
+        """What is being written, or was when somebody was stopped in it."""
         self._share("book")
 
     @property
+    @when_whole
     def people(self) -> tuple[tuple[str, str], ...]:
         """Client and name of everybody about whom something was said, in order."""
         return tuple(self._spent)
 
+    @when_whole
     def lines(self) -> list[Line]:
         """Every line that stands somewhere."""
         return sorted(self._standings)
 
+    @when_whole
     def records(self, client: str, person: str) -> list[Record]:
         """Everything that was said about somebody, in order of time.
 
@@ -60,15 +92,14 @@ class MemoryBook(Single):
         """
         expect(client, str, "client")
         expect(person, str, "person")
-        with self._lock:
-            lines = self._asked.get((client, person), ())
-            found = [record for line in lines for record in self._records[line].values()]
+        lines = self._asked.get((client, person), ())
+        found = [record for line in lines for record in self._records[line].values()]
         return sorted(found, key=lambda record: record.time)
 
+    @when_whole
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
-        with self._lock:
-            return [self._place(line) for line in expect_each(lines, Line, "lines")]
+        return [self._place(line) for line in expect_each(lines, Line, "lines")]
 
     def _place(self, line: Line) -> Place:
         person, said = line[:2], self._records.get(line, {})
@@ -96,52 +127,62 @@ class MemoryBook(Single):
     def _find_standing(self, line: Line) -> Standing | None:
         return self._standings.get(line)
 
+    @when_whole
     def _recent(self, person: tuple[str, str], clock: str, since: int) -> list[Span]:
         found = []
-        with self._lock:
-            for line, own in self._clocks.get(person, {}).items():
-                earliest = slot_from(since, own, clock)
-                for time, record in reversed(self._records.get(line, {}).items()):
-                    if time < earliest:
-                        break
-                    found.append((*begin_of(time, own, clock), record.epsilon))
+        for line, own in self._clocks.get(person, {}).items():
+            earliest = slot_from(since, own, clock)
+            for time, record in reversed(self._records.get(line, {}).items()):
+                if time < earliest:
+                    break
+                found.append((*begin_of(time, own, clock), record.epsilon))
         return found
 
+    @when_whole
     def unsaid(self, line: Line, after: int) -> Sequence[Record]:
         """See `Book`."""
-        with self._lock:
-            said = self._said(line)
-            if not said or next(reversed(said)) <= after:
-                return ()
-            return [record for time, record in said.items() if time > after]
+        said = self._said(line)
+        if not said or next(reversed(said)) <= after:
+            return ()
+        return [record for time, record in said.items() if time > after]
 
+    @when_whole
     def answers(self, line: Line, *, after: int | None = None) -> list[Record]:
         """See `Book`."""
-        with self._lock:
-            said = self._said(line).values()
-            return [record for record in said if after is None or record.time > after]
+        said = self._said(line).values()
+        return [record for record in said if after is None or record.time > after]
 
+    @when_whole
     def find(self, line: Line, times: Sequence[int]) -> dict[int, Record]:
         """See `Book`."""
         times = expect_each(times, Integral, "times")
-        with self._lock:
-            said = self._said(line)
-            return {time: said[time] for time in times if time in said}
+        said = self._said(line)
+        return {time: said[time] for time in times if time in said}
 
+    @when_whole
     def commit(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
     ) -> None:
         """See `Book`."""
-        with self._lock:
-            self._check(answers, standings, places)
-            for table in answers:
-                for record in table.records():
-                    self._keep(record)
-            self._stand(standings)
+        self._unwritten = _Change(self._check(answers, standings, places), standings)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Write what is to be written; once more, if somebody was stopped in it."""
+        change = self._unwritten
+        if change is None:
+            return
+        for record in change.records:
+            self._keep(record)
+        self._stand(change.standings)
+        for standing in change.adopted:
+            self._adopted[standing.line] = standing
+        self._unwritten = None
 
     def _check(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
-    ) -> None:
+    ) -> list[Record]:
+        """The answers one by one, if nobody has moved, and none is for a moment that has one."""
         check_commit(answers, standings, places)
         moved = [
             standing.line
@@ -151,15 +192,23 @@ class MemoryBook(Single):
         ]
         if moved:
             raise MovedError(moved)
+        records = [record for table in answers for record in table.records()]
+        for record in records:
+            if record.time in self._records.get(record.line, ()):
+                raise _second_answer()
+        if len({(record.line, record.time) for record in records}) < len(records):
+            raise _second_answer()
+        return records
 
     def _keep(self, record: Record) -> None:
         person = record.line[:2]
-        said = self._records.get(record.line)
-        if said is None:
-            said = self._records[record.line] = {}
-            self._asked.setdefault(person, []).append(record.line)
+        said = self._records.setdefault(record.line, {})
+        if not said:
+            self._asked.setdefault(person, {})[record.line] = None
         if record.time in said:
-            raise StoreError("a moment must be answered once, got a second answer for one")
+            if said[record.time] is record:
+                return  # by who was stopped
+            raise _second_answer()
         if person not in self._spent:
             self._spent[person] = Totals([Fraction(0)])
         # Paid first: who is stopped in between has paid for nothing, and no answer is free.
@@ -174,6 +223,7 @@ class MemoryBook(Single):
             self._spent.setdefault(person, Totals([Fraction(0)]))
             self._versions[person] = self._versions.get(person, 0) + 1
 
+    @when_whole
     def adopt(self, standing: Standing) -> None:
         """Let a line go on under another law, from where the standing says.
 
@@ -181,11 +231,11 @@ class MemoryBook(Single):
             standing: Where the line stands, under the other law.
         """
         expect(standing, Standing, "standing")
-        with self._lock:
-            check_adoption(self._find_standing(standing.line), standing)
-            self._stand([standing])
-            self._adopted[standing.line] = standing
+        check_adoption(self._find_standing(standing.line), standing)
+        self._unwritten = _Change((), [standing], [standing])
+        self._finish()
 
+    @when_whole
     def adopted(self, line: Line) -> Standing | None:
         """See `Book`."""
         expect(line, Line, "line")
@@ -200,16 +250,31 @@ class MemoryBook(Single):
         expect(key, KeyInUse, "key")
         self._key = key
 
+    @when_whole
+    def rotate(self, make: Callable[[KeyInUse | None, dict[str, int]], KeyInUse]) -> KeyInUse:
+        """Write down another key in the place of the present one; nothing is answered meanwhile.
+
+        Args:
+            make: The other key, for the present one and the last slot of each clock.
+        """
+        key = make(self._key, self.latest())
+        self.use_key(key)
+        return key
+
     def __repr__(self) -> str:
         answers = sum(len(said) for said in self._records.values())
         return f"{type(self).__name__}({len(self._spent)} people, {answers} answers)"
 
+    @when_whole
     def latest(self) -> dict[str, int]:
         """The last slot of each clock that was answered for anybody."""
         found: dict[str, int] = {}
-        with self._lock:
-            for line, said in self._records.items():
-                if said:
-                    clock, last = self._clocks.get(line[:2], {}).get(line, ""), next(reversed(said))
-                    found[clock] = max(last, found.get(clock, last))
+        for line, said in self._records.items():
+            if said:
+                clock, last = self._clocks.get(line[:2], {}).get(line, ""), next(reversed(said))
+                found[clock] = max(last, found.get(clock, last))
         return found
+
+
+def _second_answer() -> StoreError:
+    return StoreError("a moment must be answered once, got a second answer for one")

@@ -14,19 +14,20 @@ from pathlib import Path
 from secrets import token_bytes
 
 from dphmm.books.anchors import open_anchor
-from dphmm.books.database import Sqlite, connect
+from dphmm.books.database import Sqlite, Transaction, connect
 from dphmm.books.opening import SALT_BYTES, prepare
 from dphmm.books.reading import StoreReading
 from dphmm.books.rows import (
     Person,
     find_facts,
+    find_latest,
     find_person,
     find_queries,
     key_in_use,
     set_fact,
 )
 from dphmm.books.sealing import Seals
-from dphmm.books.tombstones import Tombstone, bury
+from dphmm.books.tombstones import Tombstone, bury, hold_tombstones
 from dphmm.books.writing import add_person, replace_people, write
 from dphmm.cost.limit import Limit
 from dphmm.errors import (
@@ -120,14 +121,17 @@ class Store(StoreReading):
                 set_fact(transaction, "erased", None)
 
     @contextmanager
-    def writing(self, *, looked: bool = False) -> Iterator[Seals]:
+    def writing(self, *, looked: bool = False, alone: bool = False) -> Iterator[Seals]:
         """A transaction that ends with a root, which the anchor knows of when this is left.
 
         Args:
             looked: Whether the anchor was read since the work was begun.
+            alone: Whether to wait for everybody who has begun to write, and let nobody begin.
         """
         expected = self.witness.expect() if looked else self.witness.look()
         with self.database.transaction() as transaction:
+            if alone:
+                transaction.hold("facts", "ACCESS EXCLUSIVE")  # which whoever writes reads first
             self._key = key_in_use(self.witness.check(transaction, expected))
             seals = Seals(transaction)
             yield seals
@@ -163,7 +167,7 @@ class Store(StoreReading):
         held = [place.row for _, place in pairs]
         people = [person for person in held if isinstance(person, Person)]
         if len(people) < len(pairs):
-            people = [self._lock(seals, standing.line) for standing, _ in pairs]
+            people = self._lock(seals, [standing.line for standing, _ in pairs])
         moved = [
             standing.line
             for (standing, place), person in zip(pairs, people, strict=True)
@@ -174,8 +178,12 @@ class Store(StoreReading):
             raise MovedError(moved)
         return people
 
-    def _lock(self, seals: Seals, line: Line) -> Person:
-        """The person, made if new, locked until the end of the transaction."""
+    def _lock(self, seals: Seals, lines: Sequence[Line]) -> list[Person]:
+        """People in order, made if new, locked until the end of the transaction."""
+        hold_tombstones(seals)
+        return [self._lock_one(seals, line) for line in lines]
+
+    def _lock_one(self, seals: Seals, line: Line) -> Person:
         person = find_person(seals.transaction, line.client, line.person, lock=True)
         if person is None:
             stone = self._stone(seals.transaction, line.client, line.person)
@@ -199,32 +207,44 @@ class Store(StoreReading):
         expect(standing, Standing, "standing")
         with self.writing() as seals:
             transaction = seals.transaction
-            person = self._lock(seals, standing.line)
-            before = self._standing(transaction, person, standing.line.query)
-            check_adoption(before, standing)
+            person = find_person(transaction, *standing.line[:2], lock=True)
+            if person is None:
+                raise MovedError([standing.line])
+            stood = self._standing(transaction, person, standing.line.query)
+            before = check_adoption(stood, standing)
             line = (person.number, standing.line.query)
             # Only the latest one is gone on from.
             transaction.rows(
                 "UPDATE adoptions SET content = NULL WHERE person = ? AND query = ?", line
             )
-            old = "" if before is None else before.law.hex()
             transaction.rows(
                 "INSERT INTO adoptions (person, query, time, old, new, content) "
                 "VALUES (?, ?, ?, ?, ?, ?)",
-                (*line, standing.time, old, standing.law.hex(), standing.to_bytes()),
+                (*line, standing.time, before.law.hex(), standing.law.hex(), standing.to_bytes()),
             )
             write(seals, [(person, standing, [])])
 
     def use_key(self, key: KeyInUse) -> None:
         """See `Book`; of two servers that begin at once the first one's key stays."""
         expect(key, KeyInUse, "key")
-        clause = "DO UPDATE SET value = excluded.value" if key.rotated else "DO NOTHING"
         with self.writing() as seals:
             seals.transaction.rows(
-                f"INSERT INTO facts (name, value) VALUES ('key', ?) ON CONFLICT (name) {clause}",
+                "INSERT INTO facts (name, value) VALUES ('key', ?) ON CONFLICT (name) DO NOTHING",
                 (json.dumps(vars(key)),),
             )
         self._key = None
+
+    def rotate(self, make: Callable[[KeyInUse | None, dict[str, int]], KeyInUse]) -> KeyInUse:
+        """Write down another key in the place of the present one; nothing is answered meanwhile.
+
+        Args:
+            make: The other key, for the present one and the last slot of each clock.
+        """
+        with self.writing(alone=True) as seals:
+            key = make(self._key, find_latest(seals.transaction))
+            set_fact(seals.transaction, "key", json.dumps(vars(key)))
+        self._key = None
+        return key
 
     def begin(self, person: str, *, client: str = "", budget: Exact | Limit | None = None) -> None:
         """Make a person known; doing it again changes nothing.
@@ -238,14 +258,20 @@ class Store(StoreReading):
         limit = None if budget is None else Limit.read(budget, "budget")
         line = Line(check_client(client), check_name(person, "person"), "")
         with self.writing() as seals:
-            found = self._lock(seals, line)
+            (found,) = self._lock(seals, [line])
             if limit is not None and found.limit != limit:
                 if found.limit is not None:
                     raise ArgumentError("budget must stay what it was when it was first set")
                 after = found._replace(budget=str(limit), version=found.version + 1)
                 replace_people(seals, [(found, after)])
 
-    def erase(self, person: str, *, client: str = "") -> Tombstone:
+    def erase(
+        self,
+        person: str,
+        *,
+        client: str = "",
+        unless: Callable[[Transaction, Person], bool] | None = None,
+    ) -> Tombstone:
         """Delete a person's answers, beliefs and name; a tombstone keeps slots, price and budget.
 
         Whoever comes back under the same name goes on from the tombstone: no moment is
@@ -254,11 +280,13 @@ class Store(StoreReading):
         Args:
             person: Their name.
             client: Whose person it is.
+            unless: Who is left as they are: it is asked when nobody else can change them.
         """
         with self.writing() as seals:
+            hold_tombstones(seals, alone=True)
             transaction = seals.transaction
             found = find_person(transaction, client, person, lock=True)
-            if found is None:
+            if found is None or (unless is not None and unless(transaction, found)):
                 raise NotFoundError("person must be one of the store, got another")
             hashed = self.hash_name(person, client=client)
             queries = find_queries(transaction, found)

@@ -16,7 +16,14 @@ from dphmm.cost.budget import Span
 from dphmm.cost.limit import FOREVER, Limit, begin_of
 from dphmm.noise.randomness import encoded
 
-__all__ = ["Tombstone", "bury", "tombstone_name", "tombstone_of", "write_tombstone"]
+__all__ = [
+    "Tombstone",
+    "bury",
+    "hold_tombstones",
+    "tombstone_name",
+    "tombstone_of",
+    "write_tombstone",
+]
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,15 @@ def read_tombstone(row: Row) -> Tombstone:
         *(Fraction(spent), limit, json.loads(times), version, json.loads(clocks)),
         *(bytes(head), bool(closed)),
     )
+
+
+def hold_tombstones(seals: Seals, *, alone: bool = False) -> None:
+    """Let no tombstone change until the transaction ends, or let it alone change them.
+
+    Whoever comes back goes on from a tombstone, and none may be written meanwhile. Asked for
+    before anybody is locked, so that no two wait for each other.
+    """
+    seals.transaction.hold("tombstones", "EXCLUSIVE" if alone else "ROW SHARE")
 
 
 def write_tombstone(seals: Seals, hashed: str, before: Tombstone, after: Tombstone) -> None:

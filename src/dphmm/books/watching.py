@@ -36,12 +36,13 @@ class Watch:
         def hear() -> None:
             self._heard[descriptor] = monotonic()
 
-        with self._guard:
-            hear()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, daemon=True, name="dphmm-watch")
-                self._thread.start()
-        try:
+        try:  # whoever is stopped in here watches no longer: the number becomes another's
+            with self._guard:
+                hear()
+                if self._thread is None:
+                    thread = threading.Thread(target=self._run, daemon=True, name="dphmm-watch")
+                    thread.start()
+                    self._thread = thread
             yield hear
         finally:
             with self._guard:

@@ -54,6 +54,9 @@ __all__ = ["command"]
 FAR = "; most moves are none of its own: take a shorter --time-step, larger cells or a --radius"
 
 
+FIT = "dphmm: note: regions miss what they state; --confidence held-out lets those left out choose"
+
+
 @click.command("learn")
 @click.argument("trips")
 @click.option("--scenario", metavar="TOML", help="Take states, time step and output from here.")
@@ -242,6 +245,10 @@ def command(
                     f"dphmm: {output} was not written; --force writes it anyway{hint}", err=True
                 )
                 return 1
+            may_fit = "counting" in options and options["counting"].chain in CONFIDENCE
+            missed = judged is not None and judged.is_sure and not judged.is_calibrated
+            if missed and may_fit and confidence != HELD_OUT:
+                click.echo(FIT, err=True)
     write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, lost, judged, epsilon is not None, as_json)
     return 0

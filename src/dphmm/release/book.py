@@ -169,10 +169,11 @@ def check_commit(
         )
 
 
-def check_adoption(before: Standing | None, standing: Standing) -> None:
-    """Refuse to adopt a law from where a line no longer stands."""
-    if before is not None and before.time != standing.time:
+def check_adoption(before: Standing | None, standing: Standing) -> Standing:
+    """Refuse to adopt a law from where a line no longer stands, or of somebody who was erased."""
+    if before is None or before.time != standing.time:
         raise MovedError([standing.line])
+    return before
 
 
 def fingerprint_of(randomness: Randomness | None) -> str | None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, TooLargeError
 from dphmm.noise.randomness import Randomness, SecureRandomness
-from dphmm.release.admission import LATEST, Place, Verdict, admit, refusals
+from dphmm.release.admission import LATEST, Place, Verdict, admit, refusal, refusals
 from dphmm.release.answers import Answers
 from dphmm.release.asking import (
     Ask,
@@ -350,6 +350,8 @@ def _repeat(book: Book, answered: Answered, part: Part) -> None:
             )
         elif time in found:
             table.put(row, found[time])
+        else:  # somebody erased it meanwhile, or it stands in the folder of another run
+            answered.faults[row] = refusal(Verdict.LATE)
 
 
 def _moved(work: Work) -> Standing:
