@@ -70,8 +70,9 @@ evidence: .venv/.installed ## measure every number of the documentation again (D
 	  $(if $(QUICK),--quick,$(if $(COMPARE),--compare docs/results,--results docs/results))
 	@$(if $(QUICK)$(COMPARE),true,$(BIN)/python scripts/include_results.py)
 
-pages: .venv/.installed ## write the numbers of docs/results into the pages
+pages: .venv/.installed ## write the numbers of docs/results into the pages, and draw the rooms
 	@$(BIN)/python scripts/include_results.py
+	@$(BIN)/python -m scripts.architecture
 
 docs: .venv/.installed ## build the documentation into site/
 	@$(BIN)/sphinx-build -q -W --keep-going docs site

@@ -15,6 +15,7 @@ import pytest
 import dphmm
 from benchmarks import Figure
 from dphmm import errors
+from scripts import architecture
 
 pytestmark = pytest.mark.checkout
 
@@ -136,6 +137,23 @@ def reachable(graph: Graph, start: str) -> set[str]:
             seen.add(room)
             waiting.extend(graph.get(room, ()))
     return seen
+
+
+def drawn_rooms() -> str:
+    """The picture of CONTRIBUTING.md: the package as it imports itself."""
+    _, running = import_graphs({path: path.read_text() for path in FILES})
+    return architecture.picture(LAYERS, running)
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_code() -> None:
+    assert architecture.FILE.read_text() == drawn_rooms(), "run make pages"
+
+
+def test_the_picture_leaves_out_what_follows() -> None:
+    imports = {"top": {"middle", "low"}, "middle": {"low"}, "low": set()}
+    assert architecture.reduced(imports) == {"top": {"middle"}, "middle": {"low"}, "low": set()}
+    drawn = architecture.picture([("low",), ("middle",), ("top",)], imports)
+    assert (drawn.count("<rect "), drawn.count("<path ")) == (3, 2)
 
 
 def test_imports_point_downwards_only() -> None:
