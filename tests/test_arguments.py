@@ -227,6 +227,10 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "Blowfish": {"query": COUNTS, "possible": [0, 1]},
     "History": {"possible": [[1, 2]]},
     "History.of": {"possible": [[1, 2]]},
+    **{
+        f"{book}.rotate": {"make": lambda *_: KeyInUse(None, 1)} for book in ("MemoryBook", "Store")
+    },
+    "Store.erase": {"unless": lambda *_: False},
     "Journal.commit": COMMITTED,
     "MemoryBook.commit": COMMITTED,
     "Store.commit": COMMITTED,
@@ -467,6 +471,8 @@ def right(name: str) -> dict[str, Any]:
 def call(name: str, changes: dict[str, Any]) -> None:
     owner, function = FUNCTIONS[name]
     used = [] if owner is None else [MAKE[owner]()]
+    if name in ("Journal.adopt", "MemoryBook.adopt", "Store.adopt"):  # only what stands goes on
+        used[0].commit(**COMMITTED)
     try:
         made = function(*used, **right(name) | changes)
         if inspect.isgenerator(made):
