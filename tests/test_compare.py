@@ -26,7 +26,7 @@ from dphmm.evaluate.compare.harness import see
 from dphmm.evaluate.compare.optimal import regions_of, solve_optimal
 from dphmm.evaluate.compare.planar import PlanarLaplace, draw_planar, log_planar
 from dphmm.evaluate.compare.predictive import Predictive
-from dphmm.evaluate.compare.reading import likelihoods, log_scores
+from dphmm.evaluate.compare.reading import likelihoods, log_scores, looks
 from dphmm.evaluate.compare.testing import farther, log_farther
 from dphmm.evaluate.compare.window_event import BudgetAbsorption, BudgetDivision
 
@@ -407,7 +407,8 @@ def test_a_new_mechanism_is_one_class() -> None:
     found = compare(Everywhere(WORLD, BUDGET), paths, np.random.default_rng(12))
     silent = WORLD.chain.filter([None] * 6, start=WORLD.start)
     rows = np.array([belief.probabilities for belief in silent], dtype=np.float32)
-    alone = see(WORLD, rows[:, None], FIRST[None])
+    at = looks(6)
+    alone = see(WORLD, rows[at, None], FIRST[None, at])
     assert found.hindsight == pytest.approx(np.full(5, alone.error.mean()), rel=1e-5)
     assert found.expected == pytest.approx(np.full(5, alone.expected.mean()), rel=1e-5)
 

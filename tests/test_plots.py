@@ -71,6 +71,8 @@ def test_what_cannot_be_drawn_is_refused(axes):
         sensitivity_hull(LINE, LINKS).plot("here")
     with pytest.raises(ArgumentError, match="labels must be 3, got 1"):
         Belief.uniform(3).plot(labels=["a"], axes=axes)
+    with pytest.raises(ArgumentError, match="labels must be a sequence, got int"):
+        Belief.uniform(3).plot(labels=3, axes=axes)
 
 
 # Belief

@@ -161,7 +161,7 @@ QUESTIONS = {
     "limit per day": "scenario",
     "import gpx": "data",
     "staircase": "noise",
-    "hospital category policy": "howto",
+    "hospital category policy": "howto/protect-a-category",
     "find_schedule budget": "reference/design",
     "postgresql backup": "operating",
     "pandas table": "data",

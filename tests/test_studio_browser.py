@@ -402,6 +402,9 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio, tmp_path: 
     studio.tab("walk")
     page.locator("#run-walk").click()
     page.wait_for_selector("#ledger-plot .line")
+    moment = studio.download("#download-moment").read_text()
+    assert "likely after it" in moment
+    assert "simulated, step" in moment
     studio.tab("save")
     for button in ("#download-plots", "#download-svg", "#download-hull"):
         page.locator("#details").evaluate("(e) => { e.open = true; }")
@@ -409,8 +412,9 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio, tmp_path: 
     picture = studio.download("#download-svg").read_text()
     fingerprint = re.search("fingerprint ([0-9a-f]{16})", picture)
     assert fingerprint is not None
-    for text in ("The paper's running example", "An answer is typically off by", "likely after it"):
+    for text in ("The paper's running example", "An answer is typically off by", "must look alike"):
         assert text in picture
+    assert "likely after it" not in picture  # what a walk told stays in its own tab
     shared = studio.download("#download-page").read_text()
     assert fingerprint[1] in shared
     assert all(text in shared for text in ("4.9", "policy", "as released", "<svg"))
@@ -674,7 +678,8 @@ def test_a_refusal_of_the_server_is_shown_in_its_own_words(studio: Studio) -> No
     page = studio.page
     refused = json.dumps({"error": "radius must be smaller"})
     page.route("**/api/effects", lambda route: route.fulfill(status=400, body=refused), times=1)
-    page.locator("#layer-complete").check()
+    # Not `check`, which wants the box to stay ticked: the refusal may come before it looks.
+    page.locator("#layer-complete").click()
     sync_api.expect(page.locator("#problem")).to_have_text("radius must be smaller")
     sync_api.expect(page.locator("#layer-complete")).not_to_be_checked()
     studio.problems.clear()  # the browser itself reports a refused request

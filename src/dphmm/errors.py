@@ -194,6 +194,17 @@ def _is_one(value: object) -> bool:
     return getattr(value, "shape", None) == ()
 
 
+def expect_function(value: object, argument: str) -> None:
+    """Refuse what cannot be called.
+
+    Args:
+        value: What was given.
+        argument: What the message calls it.
+    """
+    if not callable(value):
+        raise ArgumentError(f"{argument} must be a function, got {type(value).__name__}")
+
+
 def expect_each(values: Iterable[Any], kind: type, argument: str) -> list[Any]:
     """A list of the values, if they are several and each is of a type.
 

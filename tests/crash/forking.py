@@ -31,6 +31,9 @@ class LateSqlite(Sqlite):
 
     begun = 0
 
+    def _is_idle(self, connection):
+        return True  # what was said and not committed is meant to stay open
+
     def _run(self, begin):
         connection = self._connection()
         if not connection.in_transaction:
@@ -64,7 +67,7 @@ class _NoBegin:
     def executemany(self, sql, rows):
         return self._real.executemany(sql, rows)
 
-    def _drop(self, connection):
+    def _leave(self, connection, fault):
         pass
 
     def _explained(self, error):

@@ -12,7 +12,7 @@ from dphmm.cost.budget import Span
 from dphmm.cost.limit import begin_of, slot_from
 from dphmm.cost.sharing import Single, one_at_a_time
 from dphmm.cost.totals import Totals
-from dphmm.errors import MovedError, StoreError, expect, expect_each
+from dphmm.errors import MovedError, StoreError, expect, expect_each, expect_function
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
 from dphmm.release.book import KeyInUse, check_adoption, check_commit
@@ -257,6 +257,7 @@ class MemoryBook(Single):
         Args:
             make: The other key, for the present one and the last slot of each clock.
         """
+        expect_function(make, "make")
         key = make(self._key, self.latest())
         self.use_key(key)
         return key

@@ -37,6 +37,7 @@ from dphmm.errors import (
     StoreError,
     check_name,
     expect,
+    expect_function,
 )
 from dphmm.geometry.exact import Exact
 from dphmm.release.admission import Place
@@ -240,6 +241,7 @@ class Store(StoreReading):
         Args:
             make: The other key, for the present one and the last slot of each clock.
         """
+        expect_function(make, "make")
         with self.writing(alone=True) as seals:
             key = make(self._key, find_latest(seals.transaction))
             set_fact(seals.transaction, "key", json.dumps(vars(key)))
@@ -282,6 +284,8 @@ class Store(StoreReading):
             client: Whose person it is.
             unless: Who is left as they are: it is asked when nobody else can change them.
         """
+        if unless is not None:
+            expect_function(unless, "unless")
         with self.writing() as seals:
             hold_tombstones(seals, alone=True)
             transaction = seals.transaction

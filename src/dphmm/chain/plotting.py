@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm.chain.estimates import check_values
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect_each
 from dphmm.geometry.plotting import ACCENT, FAINT, MAIN, drawable, find_axes
 from dphmm.geometry.query import Query
 
@@ -65,8 +65,10 @@ def plot_belief(
 
 def _side_by_side(belief: Belief, labels: Sequence[str] | None, axes: Any) -> Any:
     states = np.arange(belief.n_states)
-    if labels is not None and len(labels) != belief.n_states:
-        raise ArgumentError(f"labels must be {belief.n_states}, got {len(labels)}")
+    if labels is not None:
+        labels = expect_each(labels, object, "labels")
+        if len(labels) != belief.n_states:
+            raise ArgumentError(f"labels must be {belief.n_states}, got {len(labels)}")
     axes.bar(states, belief.probabilities, color=MAIN)
     never = states[~belief.possible]
     axes.plot(never, np.zeros(len(never)), "x", color=FAINT, markersize=5, clip_on=False)

@@ -135,9 +135,7 @@ class Mechanism:
         if possible is not None and not _is_possible(possible, state, len(points)):
             state = int(self.query.nearest_states([state], possible)[0])
         source = _source(randomness)
-        if context != () and not (
-            isinstance(context, tuple) and all(isinstance(name, bytes) for name in context)
-        ):
+        if not isinstance(context, tuple) or not all(isinstance(name, bytes) for name in context):
             raise ArgumentError(f"context must be a tuple of bytes, got {context!r}")
         sampler = self.sampler  # checks the body before anything is drawn
         words = source.words((*context, *self.law), state)

@@ -154,16 +154,20 @@ class Workers:
 
     def _ask(self, process: Any, connection: Connection, job: _Job) -> Any:
         """The result of a job, or what was wrong with it as an exception."""
+        result: Any = _too_long(self._settings)
         try:
             connection.send((job.name, job.arguments))
             # It ends itself when its time is over; this is for one that cannot even do that.
             if connection.poll(self._settings.long_seconds + 5):
-                return connection.recv()
+                result = connection.recv()
         except (EOFError, OSError):
             pass
+        if not isinstance(result, TooLargeError):
+            return result
+        # It is gone, or is about to go with its memory full: the next job gets a fresh one.
         connection.close()
         self._forget(process)
-        return _stopping() if self._closed else _too_long(self._settings)
+        return _stopping() if self._closed else result
 
     def _forget(self, process: Any) -> None:
         process.kill()

@@ -143,7 +143,7 @@ const layers = new LayersPanel(find("panel-policy"), store, nowWorld);
 const budget = new BudgetPanel(find("panel-budget"), store, nowWorld);
 const noise = new NoisePanel(find("panel-noise"), store, nowWorld);
 const time = new TimePanel(find("panel-time"), store, nowWorld);
-const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, (at) => runWalk(at));
+const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, (at) => runWalk(at), () => saver.svg());
 const live = new LivePanel(find("panel-live"), () => store.view, () => redraw());
 find("tab-live").hidden = !document.querySelector('meta[name="studio-live"]').content;
 if (find("tab-live").hidden && store.view.tab === "live") store.view = Object.freeze({ ...store.view, tab: "policy" });

@@ -119,9 +119,10 @@ export class SavePanel {
 
   // What was opened and whether it was edited since: enough to tell two pictures apart.
   origin() {
-    const { view, world } = this.now();
+    const { view, world, walked, answer } = this.now();
+    const step = view.tab === "walk" && walked ? `simulated, step ${Math.min(view.walk.time, walked.path.length)} of ${walked.path.length}` : `step ${answer.effects.time}`;
     const edited = Object.keys(view.draft.changes).length || view.draft.edges ? ", with unsaved edits" : "";
-    return `dphmm studio · ${world.file ?? "example"} · fingerprint ${world.fingerprint.slice(0, 16)}${edited} · step ${this.now().answer.effects.time}`;
+    return `dphmm studio · ${world.file ?? "example"} · fingerprint ${world.fingerprint.slice(0, 16)}${edited} · ${step}`;
   }
 
   async page() {

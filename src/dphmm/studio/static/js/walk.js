@@ -20,8 +20,9 @@ const ERRORS = [
 const filmOf = ({ seed, length: steps, people, compare }) => JSON.stringify([seed, steps, people, compare]);
 
 export class WalkPanel {
-  constructor(holder, results, bar, store, run) {
-    Object.assign(this, { store, results, bar, again: run, walked: null, timer: 0 });
+  // run(at): simulate again; take(): save the map as it is now.
+  constructor(holder, results, bar, store, run, take) {
+    Object.assign(this, { store, results, bar, again: run, take, walked: null, timer: 0 });
     const whole = (name, low, high) =>
       h("input", {
         type: "number",
@@ -100,6 +101,7 @@ export class WalkPanel {
           ? h("p", { className: "note" }, `${two ? `${"AB"[i]}: ` : ""}${count(refused, "answer")} would have cost more than the budget of ${run.limit.words}; nothing was said then.`)
           : null,
       ),
+      h("div", { className: "row" }, h("button", { type: "button", id: "download-moment", onclick: () => this.take() }, "Map of this moment (SVG)")),
     );
     this.buildFilm(two);
     this.showTime(view);
