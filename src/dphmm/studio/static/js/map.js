@@ -56,11 +56,7 @@ export class StateMap {
   show(world, places, also = []) {
     this.world = world;
     this.places = places;
-    this.tree = d3.quadtree(
-      d3.range(world.n_states),
-      (i) => places[2 * i],
-      (i) => places[2 * i + 1],
-    );
+    this.tree = d3.quadtree(d3.range(world.n_states), (i) => places[2 * i], (i) => places[2 * i + 1]);
     const half = (world.cell ?? 0) / 2;
     const [xs, ys] = [0, 1].map((axis) => d3.extent(d3.range(world.n_states), (i) => places[2 * i + axis]));
     this.outlines = world.outlines ? new Outlines(world.outlines) : null;
@@ -136,10 +132,8 @@ export class StateMap {
     const found = this.tree?.find(x, y, reach);
     if (found === undefined) return null;
     if (this.world.cell) {
-      const inside =
-        Math.abs(this.places[2 * found] - x) <= this.world.cell / 2 &&
-        Math.abs(this.places[2 * found + 1] - y) <= this.world.cell / 2;
-      return inside ? found : null;
+      const inside = (at, axis) => Math.abs(this.places[2 * found + axis] - at) <= this.world.cell / 2;
+      return inside(x, 0) && inside(y, 1) ? found : null;
     }
     return found;
   }
@@ -147,12 +141,10 @@ export class StateMap {
   // The nearest state in a direction, for the arrow keys.
   beside(state, dx, dy) {
     const [x, y] = [this.places[2 * state], this.places[2 * state + 1]];
-    let best = null;
-    let least = Infinity;
+    let [best, least] = [null, Infinity];
     for (let other = 0; other < this.world.n_states; other += 1) {
       const ahead = (this.places[2 * other] - x) * dx + (this.places[2 * other + 1] - y) * dy;
-      const aside =
-        Math.abs((this.places[2 * other] - x) * dy) + Math.abs((this.places[2 * other + 1] - y) * dx);
+      const aside = Math.abs((this.places[2 * other] - x) * dy) + Math.abs((this.places[2 * other + 1] - y) * dx);
       if (other === state || ahead <= 1e-9) continue;
       const cost = ahead + 2.5 * aside;
       if (cost < least) [best, least] = [other, cost];
@@ -211,7 +203,8 @@ export class StateMap {
   // Everything on the canvas; a recorder may stand for it, so that pictures show the same.
   paint(context) {
     drawBase(context, this);
-    if (this.hasAreas) this.drawCells(context);
+    if (this.outlines) this.drawOutlines(context);
+    else if (this.world.cell) this.drawCells(context);
     this.drawEdges(context);
     if (!this.hasAreas) this.drawPoints(context);
     this.drawExposed(context);
@@ -225,25 +218,46 @@ export class StateMap {
     const [width, height] = this.size;
     for (let state = 0; state < this.world.n_states; state += 1) {
       const [x, y] = this.at(state);
-      if (this.outlines ? !this.outlines.isSeen(this, state) : x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
+      if (x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
       const can = !possible || possible.has(state);
       context.globalAlpha = (can ? 1 : 0.55) * (this.world.base ? OVER_BASE : 1);
       context.fillStyle = can ? fills[state] : land;
-      if (this.outlines) this.fillOutline(context, state, gap);
-      else context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
+      context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
       if (marked && can && size >= MARKED) this.drawSymbol(context, state, x, y, size * size * 0.07);
     }
     context.globalAlpha = 1;
   }
 
-  fillOutline(context, state, gap) {
-    context.beginPath();
-    this.outlines.trace(context, this, state);
-    context.fill("evenodd");
-    if (!gap) return;
-    context.strokeStyle = token("surface");
-    context.lineWidth = gap;
-    context.stroke();
+  // Outlines of one colour are one path, which is many times quicker than one each.
+  drawOutlines(context) {
+    const { fills, possible, marked } = this.scene;
+    const size = this.cellSize;
+    const seen = d3.range(this.world.n_states).filter((state) => this.outlines.isSeen(this, state));
+    const colours = new Map();
+    for (const state of seen) {
+      const colour = !possible || possible.has(state) ? fills[state] : "";
+      if (!colours.has(colour)) colours.set(colour, []);
+      colours.get(colour).push(state);
+    }
+    const trace = (states) => {
+      context.beginPath();
+      for (const state of states) this.outlines.trace(context, this, state);
+    };
+    for (const [colour, states] of colours) {
+      context.globalAlpha = (colour ? 1 : 0.55) * (this.world.base ? OVER_BASE : 1);
+      context.fillStyle = colour || token("land");
+      trace(states);
+      context.fill("evenodd");
+    }
+    context.globalAlpha = 1;
+    if (size > 6) {
+      context.strokeStyle = token("surface");
+      context.lineWidth = 1;
+      trace(seen);
+      context.stroke();
+    }
+    if (marked && size >= MARKED)
+      for (const state of colours.get("") ? seen.filter((one) => possible.has(one)) : seen) this.drawSymbol(context, state, ...this.at(state), size * size * 0.07);
   }
 
   // A category has a shape besides its colour, so that neither alone carries the meaning.
