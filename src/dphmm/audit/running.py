@@ -208,9 +208,9 @@ def audit_sampler(
     >>> honest = audit_sampler(coin, claimed="1.1", points=[[0], [1]], edges=[[0, 1]], draws=20_000)
     >>> honest.violations
     ()
-    >>> lying = audit_sampler(coin, claimed="1", points=[[0], [1]], edges=[[0, 1]], draws=20_000)
+    >>> lying = audit_sampler(coin, claimed="0.5", points=[[0], [1]], edges=[[0, 1]], draws=20_000)
     >>> lying.text().splitlines()[0]
-    'mechanism: VIOLATION of epsilon 1'
+    'mechanism: VIOLATION of epsilon 0.5'
     """
     if claimed is None and points is None and edges is None:
         make = maker_of(sampler, type(sampler).__name__)
