@@ -18,7 +18,7 @@ import numpy as np
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError, expect_one_of
+from dphmm.errors import ArgumentError, expect_function, expect_one_of
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
 from dphmm.release.hours import find_zone, most_within, slots_within, times_of_day
 
@@ -157,8 +157,8 @@ class Schedule:
         self.check_bound()
         time = whole(time, "time", None)
         spoke = None if spoke is None else whole(spoke, "spoke", None)
-        if error is not None and not callable(error):
-            raise ArgumentError(f"error must be a function, got {type(error).__name__}")
+        if error is not None:
+            expect_function(error, "error")
         return bool(allowed_at(self, np.array([time]))[0]) and holds(self, time, spoke, error)
 
     def most_in(self, steps: int) -> int:
