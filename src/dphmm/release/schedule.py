@@ -27,6 +27,7 @@ __all__ = [
     "Schedule",
     "allowed_at",
     "expected_error",
+    "fills_gaps",
     "holds",
     "mean_distance",
     "price_of",
@@ -205,6 +206,11 @@ def price_of(schedule: Schedule | None, epsilon: Fraction) -> Fraction:
     if schedule is None or schedule.epsilon is None:
         return epsilon
     return as_epsilon(schedule.epsilon)
+
+
+def fills_gaps(schedule: Schedule | None) -> bool:
+    """Whether steps without a row are answered too."""
+    return schedule is not None and schedule.gaps == "answer"
 
 
 def allowed_at(schedule: Schedule, slots: IntArray) -> Mask:
