@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dphmm.books.memory import MemoryBook
-from dphmm.errors import ArgumentError, DataError, expect
+from dphmm.errors import ArgumentError, DataError, expect, expect_function
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -60,8 +60,8 @@ class Journal(MemoryBook):
     def __init__(self, path: str | Path, time_of: Callable[[int], int | str] | None = None) -> None:
         super().__init__()
         self.path = as_path(path)
-        if time_of is not None and not callable(time_of):
-            raise ArgumentError(f"time_of must be a function, got {type(time_of).__name__}")
+        if time_of is not None:
+            expect_function(time_of, "time_of")
         self._time_of = time_of
         self._written: dict[Line, int] = {}
         """How many answers each line had when its standing was written."""

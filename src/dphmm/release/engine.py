@@ -18,6 +18,7 @@ from itertools import compress
 
 import numpy as np
 
+from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, TooLargeError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import LATEST, Place, Verdict, admit, refusal, refusals
@@ -66,6 +67,8 @@ class Answered:
         """Why a row got no answer."""
         self.filled = Fraction(0)
         """What the answers to steps without a row cost."""
+        self._drawn: list[tuple[IntArray, Answers, IntArray]] = []
+        """Rows, and the rows of the table that has their answers."""
 
     @cached_property
     def answers(self) -> Answers:
@@ -73,7 +76,17 @@ class Answered:
         terms, client, people, times, private = self._rows
         named = {person: Line(client, person, terms.query) for person in dict.fromkeys(people)}
         lines = [named[person] for person in people]
-        return Answers(terms.plan.query, terms.law, lines, times, private)
+        table = Answers(terms.plan.query, terms.law, lines, times, private)
+        for rows, drawn, sources in self._drawn:
+            table.copy(rows, drawn, sources)
+        return table
+
+    def take(self, rows: IntArray, drawn: Answers, sources: IntArray) -> None:
+        """Give rows the answers of another table's; they are copied when somebody looks."""
+        if "answers" in self.__dict__:
+            self.answers.copy(rows, drawn, sources)
+        else:
+            self._drawn.append((rows, drawn, sources))
 
     def release(self, row: int) -> Release:
         """The answer to a row, or its refusal raised."""
@@ -327,7 +340,7 @@ def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:
             for source in sources[rows < 0].tolist():
                 answered[number].filled += drawn.epsilons[source] or 0
             rows, sources = rows[rows >= 0], sources[rows >= 0]
-        answered[number].answers.copy(rows, drawn, sources)
+        answered[number].take(rows, drawn, sources)
 
 
 def _repeat(book: Book, answered: Answered, part: Part) -> None:

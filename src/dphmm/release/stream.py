@@ -34,7 +34,7 @@ from dphmm.release.also import protected_also
 from dphmm.release.lagging import Estimates
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes, read_state
 from dphmm.release.said import Release, Said, add_up_said, believed, likelihoods, silence
-from dphmm.release.schedule import Schedule, expected_error, price_of
+from dphmm.release.schedule import Schedule, expected_error, fills_gaps, price_of
 from dphmm.release.standing import Standing, check_law
 
 if TYPE_CHECKING:
@@ -371,18 +371,18 @@ class Stream(Single):
         entry: Entry | None,
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
-        posterior, estimate = believed(
-            prior, step, price, lattice, self.plan.delta, self.estimate, self.model.memory
-        )
+        delta, memory = self.plan.delta, self.model.memory
+        posterior, estimate = believed(prior, step, price, lattice, delta, self.estimate, memory)
         now = (*(self._answered if time == self.time else ()), step.query.name)
-        zeros = self.model.has_zeros_into(time)
+        zeros, filled = self.model.has_zeros_into(time), fills_gaps(self._rule)
+        text = release_statement(step, price, delta=delta, stated_zeros=zeros, filled=filled)
         release = Release(
             time=time,
             answer=step.query.in_units(lattice),
             lattice=lattice,
             estimate=estimate,
             epsilon=price,
-            statement=release_statement(step, price, delta=self.plan.delta, stated_zeros=zeros),
+            statement=text,
             private=self._randomness.private,
         )
         if entry is not None:
