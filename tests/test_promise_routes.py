@@ -135,10 +135,12 @@ def test_check_claims_nothing_that_answers_may_change(tmp_path: Path) -> None:
     assert exposed(scenario.query, step.policy, step.possible, hull=step.body).tolist() == [4, 5]
     found = scenario.check(2)
     assert not found.exposed
+    unless = "as long as no answer narrows down what is possible"
+    for shown in (repr(found), found._repr_html_()):
+        assert f", {unless}, {CONDITION}" in shown
     assert found.costs is None  # the second body, and so its price, depends on the first answer
     scenario.save(tmp_path / "rows.toml")
     said = run("check", tmp_path / "rows.toml", "--steps", "2").stdout
-    unless = "as long as no answer narrows down what is possible"
     assert f"Nobody is exposed in these steps, {unless}, {CONDITION}." in said
     assert "If each of 2 steps is answered" not in said
     assert "depends on the answers" in said
