@@ -18,9 +18,9 @@ KEY = KeyedRandomness(bytes(32))
 
 @pytest.fixture
 def books(tmp_path: Path) -> Iterator[list[Any]]:
-    with Journal(tmp_path / "ledger.jsonl") as journal:
-        with closing(Store.open(tmp_path / "answers.db")) as store:
-            yield [MemoryBook(), journal, store]
+    store = Store.open(tmp_path / "answers.db")
+    with Journal(tmp_path / "ledger.jsonl") as journal, closing(store):
+        yield [MemoryBook(), journal, store]
 
 
 @pytest.mark.parametrize("slot", [-LATEST - 1, -(2**62) - 1, -(2**63), -(2**63) - 1, -(10**30)])
