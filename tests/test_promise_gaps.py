@@ -10,6 +10,7 @@ condition that people were where they were answered.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import exp
 from pathlib import Path
@@ -30,7 +31,7 @@ from dphmm import (
     Schedule,
     Stream,
 )
-from dphmm.cost.words import CONDITION, FILLED
+from dphmm.cost.words import CONDITION, FILLED, ITS_OWN_STEP
 from dphmm.report import scenario_page
 from dphmm.scenario.headline import headline
 from tests.scenarios import run
@@ -106,3 +107,24 @@ def test_all_that_promises_something_of_an_answer_says_so(tmp_path: Path) -> Non
     assert headline(scenario, scenario.check(3).steps[-1]).endswith(rests)
     page = scenario_page(scenario, [reported(scenario, {1: 1})])
     assert f"whatever else is known about the person{rests}." in page
+
+
+def test_whoever_knows_that_answers_are_of_one_row_hears_more_than_is_said_to_be_told() -> None:
+    """By the model every step is a new draw; five of the answers were of one row."""
+    model, policy = MarkovModel(np.full((3, 3), 1 / 3)), PolicyGraph(3, [(0, 1), (1, 2)])
+    scenario, book = Scenario(Query([0, 1, 2]), model, policy, epsilon=1, when=FILL), MemoryBook()
+    rows = [{"person": "ann", "time": t, "state": "0"} for t in (1, 6)]
+    scenario.release(polars.DataFrame(rows), book=book, randomness=seeded())
+    stream = scenario.stream("ann", book=book)
+    statement = stream.statement()
+    heard = np.array(stream.observations()[:5])
+    one = np.log(3) + heard.sum(axis=0) - np.logaddexp.reduce(heard.sum(axis=0))
+    assert statement.realised is not None
+    assert statement.tells is not None
+    linked = max(abs(one[0] - one[1]), abs(one[1] - one[2]))
+    assert exp(linked) > statement.tells.realised
+    lines = statement.text().splitlines()
+    for start in ("What these answers really told", "Of no moment from the first to the last"):
+        (line,) = (line for line in lines if line.startswith(start))
+        assert ITS_OWN_STEP in line
+        assert ITS_OWN_STEP not in replace(statement, filled=False).text()

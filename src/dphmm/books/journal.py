@@ -123,12 +123,10 @@ class Journal(MemoryBook):
         expect(line, Line, "line")
         return self._read_standing(self._adopted_at.get(line))
 
-    def use_key(self, key: KeyInUse) -> None:
-        """See `Book`."""
-        expect(key, KeyInUse, "key")
-        with self._lock, self._writing():
+    def _write_key(self, key: KeyInUse) -> None:
+        with self._writing():
             self._append([_line("key", vars(key))])
-            super().use_key(key)
+            super()._write_key(key)
 
     def close(self) -> None:
         """Write where everybody stands and let the file go."""
@@ -291,7 +289,7 @@ class Journal(MemoryBook):
                 self._adopted_at[standing.line] = (place, size)
             self._written[standing.line] = len(self._records.get(standing.line, ()))
         elif kind == "key":
-            super().use_key(KeyInUse(**facts))
+            super()._write_key(KeyInUse(**facts))
         elif kind not in ("adopted", "end"):
             raise ValueError(kind)
         self._adopting = kind == "adopted"  # the standing that begins it stands on the next line

@@ -14,6 +14,7 @@ from dphmm.policy.plan import Protected
 __all__ = [
     "CONDITION",
     "FILLED",
+    "ITS_OWN_STEP",
     "NEARER",
     "OWN_MOVES",
     "SHAPED",
@@ -41,6 +42,9 @@ CONDITION = "for people who move as the model says is possible from its start"
 
 FILLED = "for people who were where they were answered, also at steps without a row"
 """What every sentence about paths says where gaps are answered: a row may stand for many steps."""
+
+ITS_OWN_STEP = "each answer taken for one about its own step"
+"""What a sentence says of a reader where gaps are answered, beside what they know."""
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""

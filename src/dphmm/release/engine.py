@@ -212,7 +212,9 @@ def _answer(
     moved = [part for part in parts if part.works]
     if moved:
         if any(part.found.key is None for part in moved):
-            _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
+            key = _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
+            for part in moved:  # so that a rotation before the commit is seen there
+                part.found = replace(part.found, key=part.found.key or key)
         standings = [_moved(part.works[-1]) for part in moved]
         enter("commit")
         book.commit(drawn, standings, [part.found for part in moved])
@@ -372,7 +374,10 @@ def _moved(work: Work) -> Standing:
     return work.standing
 
 
-def _bind_key(book: Book, source: Randomness, first: int) -> None:
+def _bind_key(book: Book, source: Randomness, first: int) -> KeyInUse | None:
+    """Write down which key a book's first answer comes from; gives the one that is used."""
     if book.key() is None:
         book.use_key(KeyInUse(fingerprint_of(source), first))
+    key = book.key()
     check_key(book, source)
+    return key
