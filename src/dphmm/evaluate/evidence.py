@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dphmm._types import FloatArray
+from dphmm.evaluate.anywhere import anywhere_study
 from dphmm.evaluate.compare.studies import city_comparisons, data_comparisons
 from dphmm.evaluate.fingerprint import file_digest
 from dphmm.evaluate.parts import Part, Study
@@ -40,6 +41,7 @@ def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
         _worked_examples(),
         clock_study(quick=quick),
         theorems_study(quick=quick),
+        anywhere_study(quick=quick),
         *_of_people(quick),
         *city_comparisons(quick),
     ]
