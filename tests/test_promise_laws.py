@@ -246,7 +246,7 @@ def check_windows(found: Changed, statement: PrivacyStatement) -> None:
         assert most == max(spent)
     assert statement.besides == found.after.besides
     first = statement.text().splitlines()[0]
-    assert (" on this person besides, which nothing here counts" in first) == bool(found.others)
+    assert ("on this person besides, which nothing here counts" in first) == bool(statement.besides)
 
 
 def check_all_questions(found: Changed) -> None:
