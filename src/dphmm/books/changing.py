@@ -108,10 +108,12 @@ def rotate_key(book: MemoryBook | Store, randomness: Randomness | None) -> KeyIn
     fingerprint = fingerprint_of(randomness)
 
     def make(before: KeyInUse | None, latest: dict[str, int]) -> KeyInUse:
-        if before is None or not latest:
+        if before is None:
             raise ArgumentError("book must hold an answer to have a key to rotate, got none")
         if before.fingerprint == fingerprint:
             raise ArgumentError("key must be another than the present one, got the same")
+        if not latest:  # it was written down by somebody who was stopped before a first answer
+            return replace(before, fingerprint=fingerprint)
         firsts = dict(before.clocks)
         for clock, last in sorted(latest.items()):
             firsts[clock] = max(last + 1, firsts.get(clock, last + 1))

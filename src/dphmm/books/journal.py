@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dphmm.books.memory import MemoryBook
-from dphmm.errors import ArgumentError, DataError, expect
+from dphmm.errors import ArgumentError, DataError, expect, expect_function
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -60,8 +60,8 @@ class Journal(MemoryBook):
     def __init__(self, path: str | Path, time_of: Callable[[int], int | str] | None = None) -> None:
         super().__init__()
         self.path = as_path(path)
-        if time_of is not None and not callable(time_of):
-            raise ArgumentError(f"time_of must be a function, got {type(time_of).__name__}")
+        if time_of is not None:
+            expect_function(time_of, "time_of")
         self._time_of = time_of
         self._written: dict[Line, int] = {}
         """How many answers each line had when its standing was written."""
@@ -123,12 +123,10 @@ class Journal(MemoryBook):
         expect(line, Line, "line")
         return self._read_standing(self._adopted_at.get(line))
 
-    def use_key(self, key: KeyInUse) -> None:
-        """See `Book`."""
-        expect(key, KeyInUse, "key")
-        with self._lock, self._writing():
+    def _write_key(self, key: KeyInUse) -> None:
+        with self._writing():
             self._append([_line("key", vars(key))])
-            super().use_key(key)
+            super()._write_key(key)
 
     def close(self) -> None:
         """Write where everybody stands and let the file go."""
@@ -291,7 +289,7 @@ class Journal(MemoryBook):
                 self._adopted_at[standing.line] = (place, size)
             self._written[standing.line] = len(self._records.get(standing.line, ()))
         elif kind == "key":
-            super().use_key(KeyInUse(**facts))
+            super()._write_key(KeyInUse(**facts))
         elif kind not in ("adopted", "end"):
             raise ValueError(kind)
         self._adopting = kind == "adopted"  # the standing that begins it stands on the next line

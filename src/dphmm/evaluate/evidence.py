@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dphmm._types import FloatArray
+from dphmm.evaluate.anywhere import anywhere_study
 from dphmm.evaluate.calibration import calibration_study
 from dphmm.evaluate.compare.studies import city_comparisons, data_comparisons
 from dphmm.evaluate.fingerprint import file_digest
@@ -41,6 +42,7 @@ def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
         _worked_examples(),
         clock_study(quick=quick),
         theorems_study(quick=quick),
+        anywhere_study(quick=quick),
         *_of_people(quick),
         private_study(quick=quick),
         calibration_study(quick=quick),

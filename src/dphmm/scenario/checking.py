@@ -337,7 +337,7 @@ def narrows(scenario: Scenario, steps: Iterable[Step]) -> bool:
 def covered(scenario: Scenario) -> str:
     """For whom a scenario's promises hold, to end a sentence with; nothing for everybody."""
     zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
-    return conditions(stated_zeros=zeros, delta=delta)
+    return conditions(stated_zeros=zeros, delta=delta, filled=scenario.terms.fills_gaps)
 
 
 def _error(step: Protected, scenario: Scenario) -> float:
