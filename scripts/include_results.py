@@ -87,14 +87,13 @@ def too_many(root: Path) -> list[str]:
         name = path.relative_to(root).as_posix()
         entry = listed.get(name, {})
         lines = unsourced(path.read_text(encoding="utf-8"))
-        for words in entry.get("settings", []):
-            if not any(words in line.text for line in lines):
-                found.append(f"{WITHOUT}: no line of {name} has the setting {words!r}")
-        lines = [
-            line
-            for line in lines
-            if not any(words in line.text for words in entry.get("settings", []))
+        settings = entry.get("settings", [])
+        found += [
+            f"{WITHOUT}: no line of {name} has the setting {words!r}"
+            for words in settings
+            if not any(words in line.text for line in lines)
         ]
+        lines = [line for line in lines if not any(words in line.text for words in settings)]
         most = entry.get("measured", 0)
         if len(lines) > most:
             shown = "".join(f"\n    {line.line}: {line.text[:90]}" for line in lines)

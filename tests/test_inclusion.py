@@ -128,7 +128,7 @@ def test_the_list_of_numbers_without_a_file_only_shrinks() -> None:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("screenshots"))
-    page = "Of them <!-- result: paper held -->21<!-- end --> hold.\n"
+    page = "<!-- result: paper held -->21<!-- end --> hold, in steps of 5 minutes with gaps.\n"
     (tmp_path / "README.md").write_text(page)
     assert include_results.differences(tmp_path) == []
     return tmp_path
