@@ -258,7 +258,7 @@ def check_all_questions(found: Changed) -> None:
     spent = sum((price for _, price in found.prices), Fraction(0))
     assert spent == sum(a.epsilon for a in both.answers)
     assert linked_paths(both, losses) <= sum((a.epsilon for a in answers), Fraction(0)) <= spent
-    said = re.search(r"spent (\S+)", found.after.shown)
+    said = re.search(r"spent ([^\s,]+)", found.after.shown)
     assert said
     assert Fraction(said[1]) == spent
 
