@@ -24,6 +24,7 @@ from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import MarkovModel
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DataError
+from dphmm.noise.cones import Fan
 from dphmm.release.schedule import Schedule
 from dphmm.report import page
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
@@ -71,7 +72,7 @@ def town(tmp_path: Path) -> Path:
 
 
 def test_a_policy_of_two_rules_opens_as_two_rules(town: Path) -> None:
-    shown = saving.open_file(town).describe()["settings"]
+    shown = saving.open_file(town).described["settings"]
     assert (shown["policy.distance"], shown["policy.category"]) == ("4", "category")
     assert (shown["policy.complete"], shown["policy.edges"]) == (False, None)
 
@@ -152,6 +153,24 @@ def test_a_link_is_refused_on_another_scenario(town: Path) -> None:
         status, answer = client.post("/api/open", {"name": "own", "fingerprint": other})
     assert status == 400
     assert "link must be one to this scenario" in answer["error"]
+
+
+def test_an_answer_sums_its_noise_once_and_the_same_settings_never_again(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed: list[float] = []
+    sums = Fan.sums
+
+    def counted(fan: Fan, epsilon: float) -> tuple[float, float]:
+        summed.append(epsilon)
+        return sums(fan, epsilon)
+
+    monkeypatch.setattr(Fan, "sums", counted)
+    opened, draft = saving.open_file(town), draft_of(changes={"policy.distance": "5"})
+    found = [Situation.of(opened.scenario_of(draft), 6).effects() for _ in range(2)]
+    assert found[0] == found[1]
+    assert found[0]["released"]["mean_error"] == found[0]["before"]["mean_error"]
+    assert len(summed) == 1
 
 
 def test_own_edges_survive_every_change_of_a_rule(town: Path) -> None:
