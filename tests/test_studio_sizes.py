@@ -58,6 +58,15 @@ RULER = """() => {
     if (own && parseFloat(style.fontSize) * scale < 11.9 && e.tagName !== "SUP")
       found.add(`small: ${name(e)} ${(parseFloat(style.fontSize) * scale).toFixed(1)} px`);
   }
+  const inside = document.querySelector("#map").getBoundingClientRect();
+  for (const e of document.querySelectorAll("#map .state-label")) {
+    const box = e.getBoundingClientRect();
+    if (box.left < inside.left || box.right > inside.right || box.bottom > inside.bottom)
+      found.add(`outside the map: ${e.textContent}`);
+  }
+  const rows = Object.values(Object.groupBy([...document.querySelectorAll(".tabs button")]
+    .filter(seen), (e) => Math.round(e.getBoundingClientRect().top)));
+  if (rows.length > 1 && rows.at(-1).length < rows[0].length - 1) found.add("a tab is left alone");
   for (const column of document.querySelectorAll(".controls, .effects"))
     if (seen(column) && column.scrollWidth > column.clientWidth) found.add(`wide: ${name(column)}`);
   for (const svg of document.querySelectorAll("svg[id]")) {

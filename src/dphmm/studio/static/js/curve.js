@@ -21,6 +21,7 @@ const OWN = {
 };
 const MANY = 2500;
 const HEIGHT = 150;
+const GUESS = "a guess without any answer";
 const MARGIN = { left: 46, right: 12, top: 10, bottom: 24 };
 
 export function curveKey(world, view, axis) {
@@ -168,7 +169,8 @@ export class Curve {
     const silent = known[0].silent ?? null;
     if (silent !== null && y(silent) > MARGIN.top) {
       root.append("path").attr("class", "limit").attr("d", `M${MARGIN.left},${y(silent)}H${this.wide - MARGIN.right}`);
-      root.append("text").attr("class", "limit-text").attr("x", this.wide - MARGIN.right - 2).attr("y", y(silent) - 4).attr("text-anchor", "end").text("a guess without any answer");
+      const [at, down] = this.room(known, x, y, silent);
+      root.append("text").attr("class", "limit-text").attr("x", at).attr("y", down).text(GUESS);
     }
     const line = (read) => d3.line().x(({ number: value }) => x(value)).y((point) => y(read(point)))(known);
     // A line that leaves the picture is cut off at its edge, never bent along it.
@@ -179,6 +181,19 @@ export class Curve {
     if (known[0].now !== undefined) inside.append("path").attr("class", "line a faint").attr("d", line(({ now }) => now));
     this.drawPoints(root, x, y, present);
     if (focused !== null) this.svg.querySelector(`[data-value="${focused}"]`)?.focus();
+  }
+
+  // Where the words about a guess cover the fewest points: above or below its line, at either end.
+  room(known, x, y, silent) {
+    const wide = 6.4 * GUESS.length;
+    const places = [this.wide - MARGIN.right - wide - 2, MARGIN.left + 4].flatMap((from) =>
+      [-4, 13].map((below) => [from, y(silent) + below]),
+    );
+    const covered = ([from, down]) => {
+      const hidden = known.filter(({ number: value, error }) => x(value) > from - 6 && x(value) < from + wide + 6 && y(error) > down - 17 && y(error) < down + 9);
+      return hidden.length + (down > HEIGHT - MARGIN.bottom || down < MARGIN.top + 8 ? known.length : 0);
+    };
+    return places.toSorted((a, b) => covered(a) - covered(b))[0];
   }
 
   scales(root, known) {

@@ -45,7 +45,7 @@ export class WalkPanel {
       holder,
       h("h2", {}, "Watch people being released"),
       h("p", { className: "simulated" }, "These people are simulated. Their walks are drawn from the model and the noise from a seed, so these answers are for looking at, not private, and nobody's data is here."),
-      h("div", { className: "fields" }, field("Steps", this.length), field("People", this.people), field("First number", this.seed)),
+      h("div", { className: "fields" }, field("Steps", this.length), field("People", this.people), field("Seed", this.seed)),
       h("label", { className: "check" }, this.compare, " Compare with a second version, B"),
       this.other,
       h("div", { className: "row" }, this.go),
