@@ -70,6 +70,9 @@ def city(page: Any) -> None:
     page.locator("#radius-text").press("Tab")
     page.wait_for_load_state("networkidle")
     page.locator("#colour").select_option("degree")
+    page.wait_for_selector("#expected")
+    page.wait_for_selector("#curve-plot .point.now")
+    page.wait_for_selector("#curve-tell:not(:has-text('points'))")
 
 
 def walk(page: Any) -> None:
@@ -107,10 +110,10 @@ def report_moment(page: Any) -> None:
 
 
 REPORTS: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
-    "report.png": (report_day, {"viewport": {"width": 1280, "height": 1130}}),
+    "report.png": (report_day, {"viewport": {"width": 1280, "height": 1180}}),
     "report-dark.png": (
         report_moment,
-        {"viewport": {"width": 1280, "height": 1130}, "color_scheme": "dark"},
+        {"viewport": {"width": 1280, "height": 1180}, "color_scheme": "dark"},
     ),
 }
 

@@ -9,6 +9,7 @@ import { GAPPED, Outlines, drawOutlines, hatchOutlines } from "./outlines.js";
 const d3 = globalThis.d3;
 const MARGIN = 52;
 const SIDE = 78;
+const BUTTONS = 50;
 const NAMED = 42;
 // An area that is wider than so many pixels has a symbol.
 const MARKED = 13;
@@ -84,7 +85,7 @@ export class StateMap {
     this.svg.attr("viewBox", `0 0 ${width} ${height}`);
     const [left, bottom, right, top] = this.bounds;
     // The buttons for zooming stand at the right, so the sides are kept free of states.
-    const side = Math.min(SIDE, width / (this.hasAreas ? 9 : 8));
+    const side = Math.min(SIDE, this.hasAreas ? Math.max(width / 12, BUTTONS) : width / 8);
     // Below a point stands its name.
     const margin = this.hasAreas ? Math.min(MARGIN / 2, height / 8) : Math.max(NAMED, Math.min(MARGIN, height / 8));
     const across = Math.max(right - left, 1e-9);
