@@ -3,8 +3,8 @@
 python scripts/include_results.py            write them, and the figures
 python scripts/include_results.py --check    say which pages differ, and exit with 1
 
-Pages are README.md and docs/*.md. Numbers that look measured and have no file yet are counted by
-page in docs/results/without-file.toml; there may not be more of them than it says.
+Pages are README.md and docs/*.md. docs/results/without-file.toml names the lines whose numbers only
+look measured, and counts by page those that have no file yet; there may not be more than it says.
 """
 
 from __future__ import annotations
@@ -80,13 +80,21 @@ def figure(root: Path, results: dict[str, Result], *, write: bool = False) -> li
 
 
 def too_many(root: Path) -> list[str]:
-    """A sentence for each page with more numbers that have no file than are listed."""
+    """A sentence for each page with more measured numbers that have no file than are listed."""
     listed = tomllib.loads((root / WITHOUT).read_text(encoding="utf-8"))
     found = []
     for path in pages(root):
         name = path.relative_to(root).as_posix()
+        entry = listed.get(name, {})
         lines = unsourced(path.read_text(encoding="utf-8"))
-        most = listed.get(name, {}).get("lines", 0)
+        settings = entry.get("settings", [])
+        found += [
+            f"{WITHOUT}: no line of {name} has the setting {words!r}"
+            for words in settings
+            if not any(words in line.text for line in lines)
+        ]
+        lines = [line for line in lines if not any(words in line.text for words in settings)]
+        most = entry.get("measured", 0)
         if len(lines) > most:
             shown = "".join(f"\n    {line.line}: {line.text[:90]}" for line in lines)
             found.append(

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import MarkovModel
-from dphmm.cost import constrained_epsilon
 from dphmm.cost.adversary import (
     attack,
     guarantee_against,
@@ -22,6 +21,7 @@ from dphmm.cost.adversary import (
     private_score,
     suspect_probabilities,
 )
+from dphmm.cost.charges import constrained_epsilon
 from dphmm.cost.local_noise import LocalRelease, local_hull
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull

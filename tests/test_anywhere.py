@@ -23,7 +23,7 @@ from dphmm import (
     Stream,
 )
 from dphmm.chain.anywhere import ANYWHERE
-from dphmm.cost import path_epsilon
+from dphmm.cost.bracket import path_epsilon
 from dphmm.evaluate.workloads import load_workload
 from dphmm.release.said import history_of
 from dphmm.scenario.learning import Moves, learn_public, moves_within

@@ -65,7 +65,7 @@ from dphmm import (
     private_score,
     sensitivity_hull,
 )
-from dphmm.cost import path_epsilon
+from dphmm.cost.bracket import path_epsilon
 from dphmm.cost.local_noise import local_hull
 from dphmm.errors import ArgumentError, DphmmError, expect
 from dphmm.geometry.exact import as_epsilon, exact, whole

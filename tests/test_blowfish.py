@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.chain.markov import Belief, MarkovModel
-from dphmm.cost import constrained_epsilon
 from dphmm.cost.blowfish import Blowfish, Secret, counting_query
+from dphmm.cost.charges import constrained_epsilon
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query

@@ -77,7 +77,7 @@ def real(name: str, data: Path) -> World:
         slots += range(begin, begin + len(trip))
         states += trip.states.tolist()
     people = deal_folds(list(rows.values()))
-    return world_of(workload.grid.centers, str(workload.radius), people)
+    return world_of(workload.grid.centers, str(1000 * float(workload.radius)), people)
 
 
 Learn = Callable[[People, World], MarkovModel]

@@ -12,23 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dphmm.chain.markov import Belief, Chain, MarkovModel
-from dphmm.cost import (
-    Bracket,
-    Charge,
-    History,
-    compose,
-    composition,
-    constrained_epsilon,
-    event_epsilon,
-    paper_sequence_epsilon,
-    path_epsilon,
-    privacy_statement,
-    realised_odds,
-    sequence_bracket,
-    sequence_epsilon,
-    window_epsilon,
-    worst_pair,
-)
+from dphmm.cost import composition
+from dphmm.cost.bracket import Bracket, path_epsilon, sequence_bracket
+from dphmm.cost.charges import Charge, constrained_epsilon, worst_pair
+from dphmm.cost.composition import compose
+from dphmm.cost.history import History
+from dphmm.cost.realised import realised_odds
+from dphmm.cost.sequences import paper_sequence_epsilon, sequence_epsilon
+from dphmm.cost.statement import privacy_statement
+from dphmm.cost.windows import event_epsilon, window_epsilon
 from dphmm.cost.words import CONDITION
 from dphmm.errors import ArgumentError, TooLargeError
 from dphmm.geometry.hull import SensitivityHull

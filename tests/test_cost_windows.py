@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from dphmm.chain.markov import MarkovModel
-from dphmm.cost import Charge, History, Loss, privacy_statement, window_epsilon, windows
+from dphmm.cost import windows
+from dphmm.cost.charges import Charge, Loss
+from dphmm.cost.history import History
 from dphmm.cost.pair_tables import PairTables
-from dphmm.cost.windows import JOINED, WORST_PAIRS, window_bracket
+from dphmm.cost.statement import privacy_statement
+from dphmm.cost.windows import JOINED, WORST_PAIRS, window_bracket, window_epsilon
 from dphmm.cost.words import show_factor
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull

@@ -67,6 +67,14 @@ def test_the_complete_policy_links_everybody_in_linear_space():
 # Laws
 
 
+@given(policies(), policies())
+def test_policies_have_one_fingerprint_exactly_if_they_have_the_same_edges(one, other):
+    as_links = PolicyGraph(one.n_states, one.edges)
+    as_pairs = PolicyGraph(one.n_states, cliques=one.edges[::-1])
+    assert one.digest == as_links.digest == as_pairs.digest == (one | as_pairs).digest
+    assert (one.digest == other.digest) == (one == other)
+
+
 @given(policies())
 def test_a_state_is_its_own_neighbour_and_links_are_mutual(policy):
     for state in range(policy.n_states):

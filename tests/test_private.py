@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse, stats
+from scipy import integrate, sparse, stats
 
 from dphmm import (
     ArgumentError,
@@ -29,7 +29,7 @@ from dphmm import (
     datasets,
 )
 from dphmm.chain.ground import Ground
-from dphmm.chain.habits import Habits, Rings, Turns, settle
+from dphmm.chain.habits import BEFORE, SHARPNESS, Habits, Rings, Turns, likely_share, settle
 from dphmm.evaluate.metrics import distances
 from dphmm.evaluate.study import Fold
 from dphmm.evaluate.workloads import load_workload
@@ -243,6 +243,29 @@ def test_settled_numbers_are_none_below_zero_and_sum_to_the_noisy_sum(noisy: lis
     np.testing.assert_allclose(settled.sum(), max(sum(noisy), 0), rtol=0, atol=1e-9)
 
 
+def test_noise_on_the_few_who_leave_does_not_decide_how_long_people_stay() -> None:
+    # Sixty people who hardly move, as in the made-up city: 0.14 of them end a long stay, beside
+    # noise of scale 2. Without noise a step in 200 ends one. Settled and shared out, the noise
+    # made that anything between the first and the last quarter of one in 1,200 and one in 38.
+    far = np.array([58.2, 1.6, 0.2, 0.0, 0.0, 0.0])
+    turned = np.array([0.4, 1.2, 0, 0.1, 0, 0, 0.2, 0.2, 0.4, 0.1, 0.7, 0, 0.7, 0, 55.8, 0.14])
+    rng, left = np.random.default_rng(3), []
+    for _ in range(100):
+        noisy = [numbers + rng.laplace(0, 2, len(numbers)) for numbers in (far, turned)]
+        model = Habits(Rings(GRID, 3.0), SHARPNESS, 6.0, 2.0).draw(*noisy)
+        left.append(1 - model.transition[12 * 20 + 19, 12 * 20 + 19])
+    low, high = np.quantile(left, [0.25, 0.75])
+    assert high < 8 * low
+    assert 1 / 800 < np.median(left) < 1 / 100
+
+
+@given(st.floats(-20, 100), st.floats(-20, 100), st.floats(0, 1), st.floats(0.5, 20))
+def test_a_likely_share_is_neither_none_nor_all(
+    stay: float, go: float, usual: float, noise: float
+) -> None:
+    assert 0 < likely_share(np.array([stay, go]), usual, noise) < 1
+
+
 @pytest.mark.parametrize(
     "wrong", [{"epsilon": 0}, {"epsilon": -1}, {"prior": 0.0}, {"anywhere": 1.5}]
 )
@@ -270,6 +293,31 @@ def test_sharper_numbers_stay_more_and_a_reach_beyond_a_place_keeps_it_still() -
 
 
 # Oracle
+
+
+@pytest.mark.parametrize("pair", [(56.0, 4.0), (7.0, 6.0), (3.0, -2.0)])
+@pytest.mark.parametrize("usual", [0.6, 0.9])
+def test_a_likely_share_is_the_mean_over_all_shares_and_numbers(
+    pair: tuple[float, float], usual: float
+) -> None:
+    noise, most = 2.0, max(sum(pair), 0) + 20.0
+    total = weighted = 0.0
+    for logit in np.linspace(-12, 12, 601):
+        share = 1 / (1 + exp(-logit))
+        # A beta density times the derivative of the share.
+        before = share ** (BEFORE * usual) * (1 - share) ** (BEFORE * (1 - usual))
+
+        def likelihood(people: float, share: float = share) -> float:
+            apart = abs(pair[0] - people * share) + abs(pair[1] - people * (1 - share))
+            return exp(-apart / noise)
+
+        bends = sorted(
+            {min(max(pair[0] / share, 0), most), min(max(pair[1] / (1 - share), 0), most)}
+        )
+        mass = before * integrate.quad(likelihood, 0, most, points=bends)[0]
+        total, weighted = total + mass, weighted + mass * share
+    wanted = weighted / total
+    assert likely_share(np.array(pair), usual, noise) == pytest.approx(wanted, abs=2e-3)
 
 
 @pytest.mark.parametrize("asked", ASKED)

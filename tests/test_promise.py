@@ -43,7 +43,7 @@ from dphmm import (
     Stream,
     TimeVaryingModel,
 )
-from dphmm.cost import Bracket
+from dphmm.cost.bracket import Bracket
 from dphmm.cost.words import LARGEST_FACTOR, LARGEST_LOSS
 from dphmm.errors import CollapsedAnswersWarning
 from dphmm.release.said import Said

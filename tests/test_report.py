@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 from dphmm import Limit, MarkovModel, PolicyGraph
 from dphmm.books.changing import open_book
-from dphmm.cost import privacy_statement
 from dphmm.cost.history import History
+from dphmm.cost.statement import privacy_statement
 from dphmm.cost.words import CONDITION
 from dphmm.errors import ArgumentError
 from dphmm.noise.distance import mean_noise

@@ -6,7 +6,9 @@ import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
+from functools import reduce
 from math import ceil
+from operator import or_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,11 +21,13 @@ from scipy import sparse
 from dphmm import (
     ArgumentError,
     DataError,
+    KeyedRandomness,
     MarkovModel,
     PolicyGraph,
     Query,
     ScenarioError,
     TimeVaryingModel,
+    TooLargeError,
 )
 from dphmm.geometry.exact import as_text
 from dphmm.scenario import (
@@ -122,6 +126,67 @@ def test_a_scenario_saved_and_loaded_is_the_same(scenario: Scenario) -> None:
         text = path.read_text()
         loaded.save(path)
         assert path.read_text() == text
+
+
+@given(st.data())
+def test_a_policy_of_any_kind_saved_and_loaded_is_the_same_law(data: st.DataObject) -> None:
+    base = data.draw(scenarios())
+    n_states, query = len(base.states), base.query
+    groups = st.lists(st.integers(0, n_states - 1), unique=True)
+    kinds = {
+        "complete": lambda: PolicyGraph.complete(n_states),
+        "category": lambda: PolicyGraph.by_category(base.states.texts["category"]),
+        "distance": lambda: PolicyGraph.within_distance(query, data.draw(st.integers(0, 40))),
+        "one step": lambda: PolicyGraph.one_step(base.model),
+        "rules": lambda: base.policy,
+        "cliques": lambda: PolicyGraph(n_states, cliques=data.draw(st.lists(groups, max_size=4))),
+        "edges": lambda: PolicyGraph.complete(n_states).without_edges(
+            [sorted(data.draw(st.permutations(range(n_states)))[:2])]
+        ),
+    }
+    chosen = data.draw(st.lists(st.sampled_from(sorted(kinds)), min_size=1, max_size=3))
+    graph = reduce(or_, (kinds[kind]() for kind in chosen))
+    town = Scenario(base.states, base.model, graph, epsilon=1, start=LABELS[0], clock=Clock(2))
+    with TemporaryDirectory() as folder:
+        town.save(Path(folder) / "town.toml")
+        loaded = Scenario.load(Path(folder) / "town.toml")
+    assert loaded.policy == graph
+    assert loaded.law == town.law
+    answers = [
+        one.stream("ann", time=3, randomness=KeyedRandomness(bytes(32))).release(1).lattice
+        for one in (town, loaded)
+    ]
+    assert np.array_equal(*answers)
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        States((" home", "home"), {"x": np.arange(2.0)}, {"category": ("a", "b")}),
+        States(("home", "work"), {"x": np.arange(2.0)}, {"category": ("1", "01")}),
+        States(("home", "work"), {"x": np.arange(2.0)}, {"category": ("a", "a ")}),
+        States(("home", "work"), {"x": np.arange(2.0)}, {"category": ("nan", "1")}),
+        States(("home", "work"), {"x": np.arange(2.0)}, {"category": ("a", "a"), " x": ("b", "b")}),
+    ],
+)
+def test_a_table_that_its_file_would_not_give_back_is_not_written(
+    states: States, tmp_path: Path
+) -> None:
+    walk = MarkovModel([[0.5, 0.5], [0.5, 0.5]])
+    town = Scenario(states, walk, Policy(category="category"), epsilon=1, columns=("x",))
+    with pytest.raises(ScenarioError, match=r"states must be a table that states\.csv gives back"):
+        town.save(tmp_path / "town.toml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_policy_of_too_many_pairs_is_not_written_as_pairs(tmp_path: Path) -> None:
+    size = 2_900  # 4,203,550 pairs
+    places, stay = np.stack([np.arange(size)] * 2, axis=1), MarkovModel(sparse.eye_array(size))
+    town = Scenario(places, stay, PolicyGraph.complete(size), epsilon=1)
+    with pytest.raises(TooLargeError, match="policy must have at most 4194304 links to be written"):
+        town.save(tmp_path / "town.toml")
+    Scenario(places, stay, Policy(complete=True), epsilon=1).save(tmp_path / "town.toml")
+    assert Scenario.load(tmp_path / "town.toml").law == town.law
 
 
 @given(st.fractions())

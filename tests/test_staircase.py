@@ -17,19 +17,13 @@ from hypothesis import strategies as st
 from dphmm import kernels
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import MarkovModel
-from dphmm.cost import (
-    Charge,
-    History,
-    compose,
-    constrained_epsilon,
-    path_epsilon,
-    privacy_statement,
-    sequence_bracket,
-    sequence_epsilon,
-    worst_pair,
-)
 from dphmm.cost.adversary import guarantee_against, largest_gains
-from dphmm.cost.charges import loss_at
+from dphmm.cost.bracket import path_epsilon, sequence_bracket
+from dphmm.cost.charges import Charge, constrained_epsilon, loss_at, worst_pair
+from dphmm.cost.composition import compose
+from dphmm.cost.history import History
+from dphmm.cost.sequences import sequence_epsilon
+from dphmm.cost.statement import privacy_statement
 from dphmm.errors import ArgumentError
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query

@@ -19,8 +19,9 @@ import numpy as np
 import pytest
 
 import dphmm
-from dphmm.cost import Charge, History
 from dphmm.cost.adversary import attack, guarantee_against
+from dphmm.cost.charges import Charge
+from dphmm.cost.history import History
 from dphmm.cost.local_noise import LocalRelease
 from dphmm.release.book import Book
 
@@ -41,9 +42,10 @@ ROOMS = [
     "dphmm.policy.sensitivity",
     "dphmm.noise.mechanism",
     "dphmm.noise.reference",
-    "dphmm.cost",
     "dphmm.cost.adversary",
     "dphmm.cost.blowfish",
+    "dphmm.cost.bracket",
+    "dphmm.cost.composition",
     "dphmm.cost.local_noise",
 ]
 

@@ -10,8 +10,8 @@ from math import exp, inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dphmm.cost import privacy_statement
 from dphmm.cost.history import History
+from dphmm.cost.statement import privacy_statement
 from dphmm.cost.words import (
     LARGEST_LOSS,
     describe_answer,

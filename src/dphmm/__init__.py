@@ -9,28 +9,8 @@ from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.lagging import FixedLag
 from dphmm.chain.markov import Chain, MarkovModel
 from dphmm.chain.memory import MemoryModel
-from dphmm.cost import (
-    Charge,
-    History,
-    Leakage,
-    PrivacyLoss,
-    PrivacyStatement,
-    Whereabouts,
-    compose,
-    constrained_epsilon,
-    event_epsilon,
-    paper_sequence_epsilon,
-    privacy_loss,
-    privacy_statement,
-    realised_leakage,
-    realised_odds,
-    sequence_bracket,
-    sequence_epsilon,
-    temporal_leakage,
-    whereabouts,
-    window_epsilon,
-    worst_pair,
-)
+from dphmm.cost.charges import Charge
+from dphmm.cost.history import History
 from dphmm.cost.ledger import Entry, Ledger
 from dphmm.cost.limit import Limit
 from dphmm.errors import (
@@ -84,7 +64,45 @@ if TYPE_CHECKING:
         suspect_probabilities,
     )
     from dphmm.cost.blowfish import Blowfish, Secret, counting_query
+    from dphmm.cost.bracket import (
+        sequence_bracket,
+    )
+    from dphmm.cost.charges import (
+        constrained_epsilon,
+        worst_pair,
+    )
+    from dphmm.cost.composition import (
+        compose,
+    )
+    from dphmm.cost.leakage import (
+        Leakage,
+        realised_leakage,
+        temporal_leakage,
+    )
     from dphmm.cost.local_noise import LocalRelease
+    from dphmm.cost.privacy_loss import (
+        PrivacyLoss,
+        privacy_loss,
+    )
+    from dphmm.cost.realised import (
+        realised_odds,
+    )
+    from dphmm.cost.sequences import (
+        paper_sequence_epsilon,
+        sequence_epsilon,
+    )
+    from dphmm.cost.statement import (
+        PrivacyStatement,
+        privacy_statement,
+    )
+    from dphmm.cost.whereabouts import (
+        Whereabouts,
+        whereabouts,
+    )
+    from dphmm.cost.windows import (
+        event_epsilon,
+        window_epsilon,
+    )
     from dphmm.evaluate import compare
     from dphmm.noise.bound import least_error
     from dphmm.noise.reference import reference_knorm
@@ -219,19 +237,26 @@ _LATER = {
     "Design": "dphmm.scenario.designing",
     "Journal": "dphmm.books.journal",
     "Judgement": "dphmm.scenario.judging",
+    "Leakage": "dphmm.cost.leakage",
     "LocalRelease": "dphmm.cost.local_noise",
     "MemoryBook": "dphmm.books.memory",
     "MomentumModel": "dphmm.chain.momentum",
     "Policy": "dphmm.scenario.settings",
+    "PrivacyLoss": "dphmm.cost.privacy_loss",
+    "PrivacyStatement": "dphmm.cost.statement",
     "Scenario": "dphmm.scenario.scenario",
     "SecondOrderModel": "dphmm.chain.pairs",
     "Secret": "dphmm.cost.blowfish",
     "Spending": "dphmm.scenario.spending",
     "States": "dphmm.tables.states",
     "Store": "dphmm.books.store",
+    "Whereabouts": "dphmm.cost.whereabouts",
     "attack": "dphmm.cost.adversary",
     "audit_sampler": "dphmm.audit",
+    "compose": "dphmm.cost.composition",
+    "constrained_epsilon": "dphmm.cost.charges",
     "counting_query": "dphmm.cost.blowfish",
+    "event_epsilon": "dphmm.cost.windows",
     "find_budget": "dphmm.scenario.budgeting",
     "find_epsilon": "dphmm.scenario.designing",
     "find_radius": "dphmm.scenario.designing",
@@ -240,10 +265,21 @@ _LATER = {
     "largest_gains": "dphmm.cost.adversary",
     "learn_private": "dphmm.scenario.private",
     "least_error": "dphmm.noise.bound",
+    "paper_sequence_epsilon": "dphmm.cost.sequences",
+    "privacy_loss": "dphmm.cost.privacy_loss",
+    "privacy_statement": "dphmm.cost.statement",
     "private_identification_rate": "dphmm.cost.adversary",
     "private_score": "dphmm.cost.adversary",
+    "realised_leakage": "dphmm.cost.leakage",
+    "realised_odds": "dphmm.cost.realised",
     "reference_knorm": "dphmm.noise.reference",
+    "sequence_bracket": "dphmm.cost.bracket",
+    "sequence_epsilon": "dphmm.cost.sequences",
     "suspect_probabilities": "dphmm.cost.adversary",
+    "temporal_leakage": "dphmm.cost.leakage",
+    "whereabouts": "dphmm.cost.whereabouts",
+    "window_epsilon": "dphmm.cost.windows",
+    "worst_pair": "dphmm.cost.charges",
 }
 """Names that a release does not need, and where they are: imported when somebody asks."""
 

@@ -29,6 +29,7 @@ LONGEST_LIFE = 0.3
 EARLY = 10
 """Every tenth kill may come while the server is still starting."""
 PATIENCE = 60.0
+FORKING = "from tests.crash.forking import main; main()"
 
 
 @dataclass
@@ -143,7 +144,7 @@ class Killing:
         store = Store.open(url, anchor=anchor)
         self._key = create_key(store, "red", SCOPES)
         store.close()
-        command = [sys.executable, "-m", "tests.crash.forking", url, *(["late"] if late else [])]
+        command = [sys.executable, "-c", FORKING, url, *(["late"] if late else [])]
         command += [] if anchor is None else [f"anchor={anchor}"]
         self._forking = subprocess.Popen(
             command,

@@ -44,7 +44,7 @@ from dphmm.audit.sampler import (
     maker_of,
 )
 from dphmm.audit.search import search_events
-from dphmm.errors import ArgumentError
+from dphmm.errors import ArgumentError, expect_function
 from dphmm.geometry.exact import Exact, whole
 
 __all__ = ["DRAWS", "FALSE_ALARM", "OFF", "Audit", "audit_sampler"]
@@ -217,8 +217,7 @@ def audit_sampler(
     elif claimed is None or points is None or edges is None:
         raise ArgumentError("claimed, points and edges must be given together")
     else:
-        if not callable(sampler):
-            raise ArgumentError(f"sampler must be callable, got {type(sampler).__name__}")
+        expect_function(sampler, "sampler")
         given = GivenSampler(sampler, claimed, points, edges, moments, lattice)
         make = lambda: given  # noqa: E731
     return _audit(make, name, draws, false_alarm)

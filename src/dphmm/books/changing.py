@@ -10,9 +10,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from dphmm._types import Mask
 from dphmm.books.journal import Journal
 from dphmm.books.memory import MemoryBook
 from dphmm.books.store import Store
+from dphmm.chain.anywhere import ANYWHERE
+from dphmm.chain.belief import Belief
+from dphmm.chain.stochastic import SAFE_PROBABILITY
 from dphmm.errors import ArgumentError, DataError, MovedError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import Verdict, refusal
@@ -22,6 +28,9 @@ from dphmm.release.standing import Standing
 from dphmm.release.terms import Terms
 
 __all__ = ["adopt_terms", "open_book", "rotate_key"]
+
+LOOKED_BACK = 10_000
+"""Steps for which a new model's moves are followed; whoever began before may be anywhere then."""
 
 
 def open_book(
@@ -49,9 +58,11 @@ def adopt_terms(
 ) -> Iterator[Line]:
     """Let people who stand under another law go on under this one; gives those who do.
 
-    With the `same_states` what is believed about them is carried over. Without, the states are
-    others, and the new start is taken to be known at their latest slot.
+    With the `same_states` what is believed about them is carried over, but that what only the new
+    model calls possible becomes so. Without, the states are others, and the new start is taken to
+    be known at their latest slot.
     """
+    led: dict[tuple[int, int], Mask] = {}
     for line in book.lines():
         if line.query != terms.query or client not in (None, line.client):
             continue
@@ -59,7 +70,7 @@ def adopt_terms(
             continue
         while True:
             try:
-                is_new = _adopt(book, line, terms, same_states)
+                is_new = _adopt(book, line, terms, same_states, led)
                 break
             except MovedError:  # answered, or erased, by a server meanwhile
                 continue
@@ -67,7 +78,13 @@ def adopt_terms(
             yield line
 
 
-def _adopt(book: MemoryBook | Store, line: Line, terms: Terms, same_states: bool) -> bool:
+def _adopt(
+    book: MemoryBook | Store,
+    line: Line,
+    terms: Terms,
+    same_states: bool,
+    led: dict[tuple[int, int], Mask],
+) -> bool:
     """Let a line go on under a law; whether it stood somewhere, and under another."""
     (place,) = book.places([line])
     standing = place.standing
@@ -78,11 +95,13 @@ def _adopt(book: MemoryBook | Store, line: Line, terms: Terms, same_states: bool
             "ledger must have been closed by its last run, got one that was killed; run that "
             "once more under the scenario as it was, then adopt the new one"
         )
-    book.adopt(_under(standing, terms, same_states))
+    book.adopt(_under(standing, terms, same_states, led))
     return True
 
 
-def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
+def _under(
+    standing: Standing, terms: Terms, same_states: bool, led: dict[tuple[int, int], Mask]
+) -> Standing:
     if standing.clock != terms.clock:
         raise ArgumentError(
             "scenario must have the time step of the answers, got another, in which their slots "
@@ -97,7 +116,40 @@ def _under(standing: Standing, terms: Terms, same_states: bool) -> Standing:
             f"scenario must have the {standing.belief.n_states} states of the answers to keep "
             f"what is believed, got {terms.model.n_states}"
         )
-    return replace(standing, law=terms.law)
+    belief = standing.belief
+    if not belief.possible.all():
+        between = standing.began, standing.time
+        if between not in led:
+            led[between] = _reached(terms, *between)
+        belief = _widened(belief, led[between])
+    return replace(standing, law=terms.law, belief=belief)
+
+
+def _reached(terms: Terms, began: int, time: int) -> Mask:
+    """What a model calls possible by a time, if its start was known when somebody began."""
+    first = max(began, time - LOOKED_BACK)
+    possible = terms.start.possible
+    if first > began:
+        possible = np.ones_like(possible)
+    for step in range(first + 1, time + 1):
+        before, possible = possible, terms.model.reach(possible, step)
+        if not terms.model.varies and (possible == before).all():
+            break
+    return possible
+
+
+def _widened(belief: Belief, possible: Mask) -> Belief:
+    """A belief that calls nothing impossible that is possible.
+
+    The model before may have stated that nobody is there. The promises of the new one are for
+    people who move as it says, so noise must be made for whoever did so all along.
+    """
+    missing = possible & ~belief.possible
+    if not missing.any():
+        return belief
+    weights = np.where(belief.possible, np.maximum(belief.probabilities, SAFE_PROBABILITY), 0.0)
+    weights = (1 - ANYWHERE) * weights / weights.sum() + ANYWHERE * missing / missing.sum()
+    return Belief.from_probabilities(weights)
 
 
 def rotate_key(book: MemoryBook | Store, randomness: Randomness | None) -> KeyInUse:
@@ -108,10 +160,12 @@ def rotate_key(book: MemoryBook | Store, randomness: Randomness | None) -> KeyIn
     fingerprint = fingerprint_of(randomness)
 
     def make(before: KeyInUse | None, latest: dict[str, int]) -> KeyInUse:
-        if before is None or not latest:
+        if before is None:
             raise ArgumentError("book must hold an answer to have a key to rotate, got none")
         if before.fingerprint == fingerprint:
             raise ArgumentError("key must be another than the present one, got the same")
+        if not latest:  # it was written down by somebody who was stopped before a first answer
+            return replace(before, fingerprint=fingerprint)
         firsts = dict(before.clocks)
         for clock, last in sorted(latest.items()):
             firsts[clock] = max(last + 1, firsts.get(clock, last + 1))

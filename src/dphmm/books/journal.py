@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dphmm.books.memory import MemoryBook
-from dphmm.errors import ArgumentError, DataError, expect
+from dphmm.errors import ArgumentError, DataError, expect, expect_function
 from dphmm.geometry.exact import as_text
 from dphmm.release.admission import Place
 from dphmm.release.answers import Answers
@@ -31,7 +31,7 @@ from dphmm.release.book import KeyInUse, check_adoption
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
-from dphmm.tables.files import as_path, hold, sync_folder
+from dphmm.tables.files import as_path, hold, is_at, sync_folder
 
 __all__ = ["END", "HEAD", "Journal", "read_record"]
 
@@ -60,8 +60,9 @@ class Journal(MemoryBook):
     def __init__(self, path: str | Path, time_of: Callable[[int], int | str] | None = None) -> None:
         super().__init__()
         self.path = as_path(path)
-        if time_of is not None and not callable(time_of):
-            raise ArgumentError(f"time_of must be a function, got {type(time_of).__name__}")
+        self._where = self.path.absolute()  # wherever the process goes
+        if time_of is not None:
+            expect_function(time_of, "time_of")
         self._time_of = time_of
         self._written: dict[Line, int] = {}
         """How many answers each line had when its standing was written."""
@@ -123,12 +124,10 @@ class Journal(MemoryBook):
         expect(line, Line, "line")
         return self._read_standing(self._adopted_at.get(line))
 
-    def use_key(self, key: KeyInUse) -> None:
-        """See `Book`."""
-        expect(key, KeyInUse, "key")
-        with self._lock, self._writing():
+    def _write_key(self, key: KeyInUse) -> None:
+        with self._writing():
             self._append([_line("key", vars(key))])
-            super().use_key(key)
+            super()._write_key(key)
 
     def close(self) -> None:
         """Write where everybody stands and let the file go."""
@@ -204,9 +203,11 @@ class Journal(MemoryBook):
         draw another for its moment: the file is let go, and whoever opens it again finds it.
         """
         self._check_open()
+        self._check_place()
         size = self._size
         try:
             yield
+            self._check_place()
         except BaseException:  # whatever its kind: a signal may raise an error of the disk, too
             if not size == self._size == os.fstat(self._file.fileno()).st_size:
                 self._file.close()
@@ -217,6 +218,14 @@ class Journal(MemoryBook):
             raise ArgumentError(
                 "book must be open, got a journal that was closed, or stopped while it was "
                 "written; open it again"
+            )
+
+    def _check_place(self) -> None:
+        """Refuse to write, or to say what was written, where nobody would find it."""
+        if not is_at(self._where, os.fstat(self._file.fileno())):
+            raise DataError(
+                f"{self.path}: ledger must stay where it is while it is open, got it moved, "
+                f"deleted or replaced; nothing more is said"
             )
 
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:
@@ -291,7 +300,7 @@ class Journal(MemoryBook):
                 self._adopted_at[standing.line] = (place, size)
             self._written[standing.line] = len(self._records.get(standing.line, ()))
         elif kind == "key":
-            super().use_key(KeyInUse(**facts))
+            super()._write_key(KeyInUse(**facts))
         elif kind not in ("adopted", "end"):
             raise ValueError(kind)
         self._adopting = kind == "adopted"  # the standing that begins it stands on the next line

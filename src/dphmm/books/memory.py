@@ -245,9 +245,14 @@ class MemoryBook(Single):
         """See `Book`."""
         return self._key
 
+    @when_whole
     def use_key(self, key: KeyInUse) -> None:
-        """See `Book`."""
+        """See `Book`; of two threads that begin at once the first one's key stays."""
         expect(key, KeyInUse, "key")
+        if self._key is None:
+            self._write_key(key)
+
+    def _write_key(self, key: KeyInUse) -> None:
         self._key = key
 
     @when_whole
@@ -259,7 +264,7 @@ class MemoryBook(Single):
         """
         expect_function(make, "make")
         key = make(self._key, self.latest())
-        self.use_key(key)
+        self._write_key(key)
         return key
 
     def __repr__(self) -> str:

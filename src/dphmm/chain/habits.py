@@ -40,7 +40,9 @@ MOVING = 1 + len(SIDES)
 """Bins of somebody who moved: stay, or turn."""
 
 FLOOR = 0.05
-"""Added to every number, in people, so that no move within reach is impossible."""
+NOISY_FLOOR = 0.2
+"""Added to every number, in people or in scales of its noise, whatever is more, so that no move
+within reach is impossible: a ring that noise has emptied may well have people."""
 
 MOST_ANYWHERE = 0.5
 
@@ -49,11 +51,17 @@ CONTEXTS = TURNS + PATIENCE
 FEW = 4
 """Farther rings begin where they have so many times as many places as those before."""
 
-SHARPNESS = 1.6
-COUNTED_SHARPNESS = 1.3
-"""With these, regions hold people of GeoLife, Gowalla and a made-up city who were not learned from
-as often as they say (docs/learning.md): of noisy numbers, and of counts, which need less because
-no noise spreads them. Public constants, so they cost nothing."""
+SHARPNESS = 1.3
+"""With this, regions hold people of GeoLife, Gowalla and a made-up city who were not learned from
+as often as they say (docs/learning.md), by noisy numbers and by counts. A public constant, so it
+costs nothing."""
+
+BEFORE = 2.0
+"""A context is likely as all of them together, as if so many people had been seen in it."""
+
+LOGITS = np.linspace(-12, 12, 241)
+NUMBERS = 200
+"""Shares and numbers of people over which what is likely is added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +178,13 @@ class Habits:
             surer than all together. Shares are raised to this power.
         trust: So many people move in each context as in all of them; three times the noise of a
             number, where there is noise.
+        noise: The scale of the Laplace noise on each number; 0 for counts.
     """
 
     rings: Rings
     sharpness: float = 1.0
     trust: float = 1.0
+    noise: float = 0.0
 
     def draw(
         self,
@@ -201,11 +211,11 @@ class Habits:
                 return self.draw(far, zeros=zeros, anywhere=anywhere)
             short = replace(self, rings=replace(self.rings, farther=False))
             # Noise that is settled is above zero on average, and here are more rings than one:
-            # the usual noise of those besides (a third of `trust`) is not taken for people.
-            besides = self.trust / 3 * (len(far) - near - 1)
+            # the usual noise of those besides is not taken for people.
+            besides = self.noise * (len(far) - near - 1)
             fewer = np.append(far[:near], far[near:].sum() - besides)
             return short.draw(fewer, turned, zeros=zeros, anywhere=anywhere)
-        share = settled + FLOOR
+        share = settled + max(FLOOR, NOISY_FLOOR * self.noise)
         beyond = float(np.clip(share[-1] / share.sum(), RARELY, MOST_ANYWHERE))
         options = {"anywhere": chosen_anywhere(zeros, anywhere, usual=beyond)}
         share = self._sharp(share[:-1])
@@ -219,7 +229,7 @@ class Habits:
         if turned is None:
             matrix = sparse.csr_array((weights, (sources, targets)), shape=(size, size))
             return MarkovModel(normalised(matrix), **options)
-        stays, turns = self._contexts(settle(turned), share[0])
+        stays, turns = self._contexts(turned, share[0])
         direction, moves = directions(steps), (steps != 0).any(axis=1)
         contexts = CONTEXTS
         rows, columns, entries = [], [], []
@@ -239,13 +249,18 @@ class Habits:
 
     def _contexts(self, turned: FloatArray, usual: float) -> tuple[FloatArray, FloatArray]:
         """How likely a stay is in each context, and how much likelier each turn is than another."""
-        moving, resting = turned[:MOVING], turned[MOVING:].reshape(-1, 2)
-        pairs = np.vstack([[moving[0], moving[1:].sum()], resting])
-        known = pairs + self.trust * np.array([usual, 1 - usual])
+        settled = settle(turned)
+        if self.noise:
+            # Few stays end, so their number is less than its noise. Settled and shared out it
+            # would be anything from none to many; its mean over what is likely is steadier.
+            first = np.array([likely_share(p, usual, self.noise) for p in _pairs(turned)])
+            known = np.stack([first, 1 - first], axis=1)
+        else:
+            known = _pairs(settled) + self.trust * np.array([usual, 1 - usual])
         stay = np.array([self._sharp(pair)[0] for pair in known])
         age = np.searchsorted(AGES, np.arange(PATIENCE) + 1, side="right")
         stays = np.concatenate([np.full(TURNS, stay[0]), stay[age]])
-        turns = self._sharp((moving[1:] + self.trust * SIDES / TURNS) / SIDES)
+        turns = self._sharp((settled[1:MOVING] + self.trust * SIDES / TURNS) / SIDES)
         return stays, turns
 
     def _sharp(self, share: FloatArray) -> FloatArray:
@@ -270,7 +285,13 @@ def habits_of(
     far, turned = np.zeros(rings.size), np.zeros(turns.size)
     np.add.at(far, rings.kinds(steps), counts.data)
     np.add.at(turned, turns.kinds(sources % CONTEXTS, directions(steps)), counts.data)
-    return Habits(rings, COUNTED_SHARPNESS).draw(far, turned, zeros=zeros, anywhere=anywhere)
+    return Habits(rings, SHARPNESS).draw(far, turned, zeros=zeros, anywhere=anywhere)
+
+
+def _pairs(turned: FloatArray) -> FloatArray:
+    """How many stay and how many go: after a move, and after a stay of each age."""
+    after = [turned[0], turned[1:MOVING].sum()]
+    return np.vstack([after, turned[MOVING:].reshape(-1, 2)])
 
 
 def settle(numbers: Sequence[float] | FloatArray) -> FloatArray:
@@ -287,3 +308,28 @@ def settle(numbers: Sequence[float] | FloatArray) -> FloatArray:
     excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
     kept = np.flatnonzero(falling > excess)
     return np.maximum(given - (excess[kept[-1]] if len(kept) else falling[0]), 0.0)
+
+
+def likely_share(pair: FloatArray, usual: float, noise: float) -> float:
+    """The mean share of the first of two noisy numbers, over all that it may be.
+
+    Before they are seen any number of people is as likely as another, and shares are those of a
+    beta distribution of `BEFORE` people about the usual one, cut off near none and all.
+
+    >>> [round(likely_share(np.array([56.0, ends]), 0.97, 2.0), 3) for ends in (-4, 0, 4, 12)]
+    [0.995, 0.995, 0.967, 0.844]
+
+    Args:
+        pair: Both numbers, each with Laplace noise.
+        usual: The share among all people.
+        noise: The scale of the noise.
+    """
+    usual = float(np.clip(usual, RARELY, 1 - RARELY))
+    first = 1 / (1 + np.exp(-LOGITS))
+    before = BEFORE * (usual * np.log(first) + (1 - usual) * np.log1p(-first))
+    most = max(float(pair.sum()), 0.0) + 10 * noise
+    people = np.linspace(0, most, NUMBERS + 1)[1:, None]
+    apart = np.abs(pair[0] - people * first) + np.abs(pair[1] - people * (1 - first))
+    logs = before - apart / noise
+    likely = np.exp(logs - logs.max()).sum(axis=0)
+    return float(likely @ first / likely.sum())

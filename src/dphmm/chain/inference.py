@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.stochastic import (
@@ -232,6 +230,8 @@ def learn(
 
 def closed_classes(model: MarkovModel) -> list[IntArray]:
     """The sets of states that reach each other and nothing else."""
+    from scipy.sparse.csgraph import connected_components  # a tenth of the import of dphmm
+
     n_classes, label = connected_components(model._moves, directed=True, connection="strong")
     sources = label[row_of_entry(model.transition)]
     leaving = np.unique(sources[sources != label[model.transition.indices]])
@@ -252,13 +252,7 @@ def stationary_logs(model: MarkovModel, states: IntArray) -> FloatArray:
     inside.setdiag(0.0)
     leaving = np.asarray(inside.sum(axis=1))
     system = sparse.csc_array((sparse.diags_array(leaving) - inside).T)[1:, 1:]
-    factors = splu(
-        sparse.csc_array(system),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    rest = factors.solve(inside[[0]].toarray()[0, 1:])
+    rest = _solve(system, inside[[0]].toarray()[0, 1:])
     if not np.isfinite(rest).all():
         raise ArgumentError("transition must have a stationary distribution that floats can hold")
     return np.concatenate([[0.0], np.log(np.maximum(rest, LEAST_PROBABILITY))])
@@ -277,13 +271,21 @@ def stationary_logs_anywhere(model: MarkovModel) -> FloatArray:
     inside = sparse.csr_array(model.outgoing[states][:, states])
     inside.setdiag(0.0)
     leaving = np.asarray(inside.sum(axis=1)) + model.anywhere
+    solved = _solve((sparse.diags_array(leaving) - inside).T, model.jumps[states])
+    logs = np.full(model.n_states, -np.inf)
+    logs[states] = np.log(np.maximum(solved, LEAST_PROBABILITY))
+    return logs
+
+
+def _solve(system: sparse.sparray, right: FloatArray) -> FloatArray:
+    """Solve by elimination without pivoting, where nothing cancels."""
+    from scipy.sparse.linalg import splu  # a tenth of the import of dphmm
+
     factors = splu(
-        sparse.csc_array((sparse.diags_array(leaving) - inside).T),
+        sparse.csc_array(system),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
-    solved = factors.solve(model.jumps[states])
-    logs = np.full(model.n_states, -np.inf)
-    logs[states] = np.log(np.maximum(solved, LEAST_PROBABILITY))
-    return logs
+    solved: FloatArray = factors.solve(right)
+    return solved

@@ -7,10 +7,11 @@ from dataclasses import asdict
 import click
 
 from dphmm.cli.common import json_option, print_json, progress
-from dphmm.cost.words import SHAPED, UNLESS_NARROWED
+from dphmm.cost.words import SHAPED
 from dphmm.geometry.exact import as_text
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.checking import (
+    Check,
     Step,
     check_steps,
     covered,
@@ -45,8 +46,15 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     """
     scenario = Scenario.load(scenario_file)
     found = list(progress(check_steps(scenario, steps), total=steps, what="checking"))
-    unprotected = any(step.exposed for step in found)
-    costs = planned_costs(scenario, steps)
+    check = Check(
+        scenario.name,
+        guarantee(scenario),
+        tuple(found),
+        planned_costs(scenario, steps),
+        unit_of(scenario),
+        covered(scenario, found),
+    )
+    unprotected, costs, unit = bool(check.exposed), check.costs, check.unit
     if as_json:
         often = how_often(scenario)
         print_json(
@@ -55,25 +63,25 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "states": len(scenario.states),
                 "model": scenario.source,
                 "epsilon": as_text(scenario.settings.epsilon),
-                "guarantee": guarantee(scenario),
+                "guarantee": check.guarantee,
+                "verdict": check.verdict,
                 "speaks": None
                 if often is None
                 else asdict(often) | {"epsilon": as_text(often.epsilon)},
                 "exposed": unprotected,
                 "doubts": doubts(scenario),
-                "unit": unit_of(scenario),
+                "unit": unit,
                 "steps": [step.plain() for step in found],
                 "costs": None if costs is None else costs.plain(),
             }
         )
         return int(unprotected)
     click.echo(f"{scenario.name}: {len(scenario.states)} states; model: {scenario.source}")
-    click.echo(guarantee(scenario))
+    click.echo(check.guarantee)
     for doubt in doubts(scenario):
         click.echo(f"note: {doubt}")
     head = "step  possible  exposed  repair adds  hull                    DoP         error"
     click.echo(f"{head:82s}  {'rms':10s}  least")
-    unit = unit_of(scenario)
     for step in found:
         click.echo(_line(step, unit))
         if step.own_error is not None:
@@ -105,10 +113,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     elif narrows(scenario, found):
         click.echo(f"What several answers cost depends on the answers ({SHAPED}).")
-    unless = f", {UNLESS_NARROWED}" if narrows(scenario, found) else ""
-    nobody = f"Nobody is exposed in these steps{unless}{covered(scenario)}."
-    verdict = "Somebody is exposed." if unprotected else nobody
-    click.echo(click.style(verdict, fg="red" if unprotected else "green"))
+    click.echo(click.style(check.verdict, fg="red" if unprotected else "green"))
     return int(unprotected)
 
 

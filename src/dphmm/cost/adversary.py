@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.chain.inference import check_rows
 from dphmm.chain.markov import Belief, Chain, Observations, Start
-from dphmm.cost import Loss, constrained_epsilon
+from dphmm.cost.charges import Loss, constrained_epsilon
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.exact import Exact
 from dphmm.geometry.hull import SensitivityHull, check_body

@@ -21,6 +21,8 @@ from dphmm.cost.charges import Charge, Loss, loss_at, worst_of
 from dphmm.errors import ArgumentError, TooLargeError, expect
 from dphmm.geometry.states import possible_mask
 
+__all__ = ["Composition", "compose"]
+
 TIGHT_STATES = 3000
 """Values over all pairs of states are computed up to this many possible states."""
 

@@ -1,8 +1,8 @@
 """What has been said and what it cost: one ledger a person, across queries and scenarios.
 
-The sum of epsilon over everything released bounds what it can tell about two states that
-were linked at every one of those moments (Theorems 7.1 and 7.2). The constrained epsilon
-beside each entry is the same for the worst pair of possible states (Theorem 6.3).
+The sum of epsilon over everything released bounds what it can tell about two states that were
+linked, and both possible, at every one of those moments (Theorems 7.1 and 7.2). The constrained
+epsilon beside each entry is the same for the worst pair of possible states (Theorem 6.3).
 """
 
 from __future__ import annotations

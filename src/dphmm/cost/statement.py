@@ -25,6 +25,7 @@ from dphmm.cost.sequences import (
 )
 from dphmm.cost.windows import window_bracket
 from dphmm.cost.words import (
+    ITS_OWN_STEP,
     NEARER,
     OWN_MOVES,
     SHAPED,
@@ -171,7 +172,7 @@ class PrivacyStatement:
         if self.realised is not None:
             lines.append(self._realised(self.realised))
         if self.tells is not None:
-            lines += self.tells.lines(only)
+            lines += self.tells.lines(only, filled=self.filled)
         if self.adaptive:
             lines.append(
                 f"The noise may have been shaped by earlier answers ({SHAPED}), so these values "
@@ -240,7 +241,8 @@ class PrivacyStatement:
 
     def _realised(self, factor: float) -> str:
         known = "what was said before" if self.before else "only the model"
-        told = f"What these answers really told somebody who knew {known}"
+        taken = f", {ITS_OWN_STEP}" if self.filled else ""
+        told = f"What these answers really told somebody who knew {known}{taken}"
         if not is_useful(factor):
             return (
                 f"{told}: the odds of some place, at some time from the first to the last of "

@@ -16,7 +16,7 @@ from dphmm.cost.moments import follow_work
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
 from dphmm.cost.realised import as_factor
 from dphmm.cost.whereabouts import Whereabouts
-from dphmm.cost.words import describe_chance, is_useful, show_factor, show_number
+from dphmm.cost.words import ITS_OWN_STEP, describe_chance, is_useful, show_factor, show_number
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected
 
@@ -69,11 +69,12 @@ class Tells:
             "zone": near.zone,
         }
 
-    def lines(self, only: str) -> list[str]:
+    def lines(self, only: str, *, filled: bool = False) -> list[str]:
         """Each of them in plain words, with its condition.
 
         Args:
             only: For whom it holds, to end a sentence with; nothing for everybody.
+            filled: Whether steps without a row may have been answered.
         """
         lines = [
             f"Two paths that are equal or linked at every time, such as home and the house next "
@@ -89,11 +90,11 @@ class Tells:
                 f"to somebody who takes the model for true: the odds between two linked states "
                 f"move {show_factor(self.leakage.linked)}{kind}{only}."
             )
-        lines += [self._realised(), self.whereabouts.text()]
+        lines += [self._realised(f", {ITS_OWN_STEP}" if filled else ""), self.whereabouts.text()]
         return lines
 
-    def _realised(self) -> str:
-        whoever = "to whoever takes the model for true"
+    def _realised(self, taken: str) -> str:
+        whoever = f"to whoever takes the model for true{taken}"
         if not is_useful(self.realised):
             return (
                 f"Of some moment from the first to the last these very answers moved the odds "

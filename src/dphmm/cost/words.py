@@ -14,6 +14,7 @@ from dphmm.policy.plan import Protected
 __all__ = [
     "CONDITION",
     "FILLED",
+    "ITS_OWN_STEP",
     "NEARER",
     "OWN_MOVES",
     "SHAPED",
@@ -41,6 +42,9 @@ CONDITION = "for people who move as the model says is possible from its start"
 
 FILLED = "for people who were where they were answered, also at steps without a row"
 """What every sentence about paths says where gaps are answered: a row may stand for many steps."""
+
+ITS_OWN_STEP = "each answer taken for one about its own step"
+"""What a sentence says of a reader where gaps are answered, beside what they know."""
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
@@ -74,7 +78,12 @@ LARGEST_FACTOR = 1_000_000
 
 
 def release_statement(
-    step: Protected, epsilon: Fraction, *, delta: Exact = 0, stated_zeros: bool = False
+    step: Protected,
+    epsilon: Fraction,
+    *,
+    delta: Exact = 0,
+    stated_zeros: bool = False,
+    filled: bool = False,
 ) -> str:
     """What a release at one step does and does not hide, in a sentence or two.
 
@@ -84,22 +93,26 @@ def release_statement(
         delta: That of the plan.
         stated_zeros: Whether some states are impossible because somebody said so, so that the
             sentence has a condition.
+        filled: Whether this step, or an earlier one that narrowed down what is possible, may have
+            been answered from the state of another one.
     """
-    about = (epsilon.as_integer_ratio(), delta or 0, stated_zeros)
+    about = (epsilon.as_integer_ratio(), delta or 0, stated_zeros, filled)
     text = step.sentences.get(about)
     if text is None:
-        text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros)
+        text = step.sentences[about] = _sentence(step, epsilon, delta, stated_zeros, filled)
     return text
 
 
-def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool) -> str:
+def _sentence(
+    step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bool, filled: bool
+) -> str:
     rests = stated_zeros and not step.possible.all()
     if step.is_lone:
-        only = describe_lone("state", stated_zeros=rests, delta=delta)
+        only = describe_lone("state", stated_zeros=rests, delta=delta, filled=filled)
         return f"{only}, so the answer is public; nothing was drawn."
+    only = conditions(stated_zeros=rests, delta=delta, filled=filled)
     text = (
-        f"Odds between two linked states change by at most a factor "
-        f"exp({as_text(epsilon)}){conditions(stated_zeros=rests, delta=delta)}."
+        f"Odds between two linked states change by at most a factor exp({as_text(epsilon)}){only}."
     )
     if step.noise.staircase:
         text += f" {NEARER}"
@@ -108,15 +121,18 @@ def _sentence(step: Protected, epsilon: Fraction, delta: Exact, stated_zeros: bo
     return text
 
 
-def describe_lone(what: str, *, stated_zeros: bool, delta: Exact) -> str:
+def describe_lone(what: str, *, stated_zeros: bool, delta: Exact, filled: bool = False) -> str:
     """That there is one state to protect, and why.
 
     Args:
         what: What a state is called, such as "place".
         stated_zeros: Whether others are impossible because somebody said so.
         delta: That of the plan.
+        filled: Whether steps without a row may have been answered.
     """
-    rests = f" {CONDITION}" if stated_zeros and not delta else ""
+    rests = ""
+    if stated_zeros and not delta:
+        rests = conditions(stated_zeros=True, delta=0, filled=filled).removeprefix(",")
     return f"Only one {what} is {to_protect(delta)}{rests}"
 
 

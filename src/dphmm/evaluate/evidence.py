@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from dphmm._types import FloatArray
+from dphmm.evaluate.anywhere import anywhere_study
+from dphmm.evaluate.calibration import calibration_study
 from dphmm.evaluate.compare.studies import city_comparisons, data_comparisons
 from dphmm.evaluate.fingerprint import file_digest
 from dphmm.evaluate.parts import Part, Study
-from dphmm.evaluate.reading import reading_study
+from dphmm.evaluate.reading import private_study, reading_study
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.section8 import claims_study, clock_study
 from dphmm.evaluate.theorems import theorems_study
@@ -40,7 +42,10 @@ def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
         _worked_examples(),
         clock_study(quick=quick),
         theorems_study(quick=quick),
+        anywhere_study(quick=quick),
         *_of_people(quick),
+        private_study(quick=quick),
+        calibration_study(quick=quick),
         *city_comparisons(quick),
     ]
 

@@ -2,7 +2,8 @@
 
 The same estimates are shown twice: as a share of the raw answer's error, which is what a wanted
 reader gains, and as how near they come to the truth, which is what an unwanted one learns. Chains
-are momentum chains of the people of the other folds, as the library makes them.
+are momentum chains of the people of the other folds, as the library makes them: of counts, or
+private for everybody whom they are learned from.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import numpy as np
 
 from dphmm._types import FloatArray, IntArray
 from dphmm.chain.belief import Belief
+from dphmm.chain.memory import MemoryModel
+from dphmm.evaluate.calibration import tracks_of
 from dphmm.evaluate.intervals import RULE, People, by_person
 from dphmm.evaluate.late import learn_chain
 from dphmm.evaluate.metrics import distances
@@ -30,8 +33,10 @@ from dphmm.noise.mechanism import Mechanism
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Plan
+from dphmm.scenario.private import learn_private
+from dphmm.tables.datasets import Trip
 
-__all__ = ["Reading", "reading_study"]
+__all__ = ["Reading", "private_study", "reading_study"]
 
 NOISE = 161
 KINDS = {"filtered": "answers so far", "smoothed": "all answers"}
@@ -50,11 +55,15 @@ class Reading:
     steps: int
     runs: int
     """At most so many of a person."""
+    private: str = ""
+    """The epsilon of a chain that is private for the people of the other folds."""
 
     @property
     def name(self) -> str:
         """What the file of this result is called."""
-        price = self.epsilon.replace("/", "over")
+        price = self.epsilon.replace("/", "over") + (
+            f"_private_{self.private}" * bool(self.private)
+        )
         return f"reading_{self.mechanism}_{price}_{self.every}_{self.fold}_{self.seeds[0]}"
 
     def measure(self, workload: Workload) -> dict[str, FloatArray]:
@@ -67,7 +76,7 @@ class Reading:
             if met[trip.person] <= self.runs:
                 runs.append(trip)
         query = workload.query
-        model, start = learn_chain(workload, [trip.states for trip in training], None)
+        model, start = self.chain(workload, training)
         policy = PolicyGraph.within_distance(query, workload.radius)
         everywhere = np.ones(query.n_states, dtype=bool)
         usual = Plan(policy, query).at(everywhere).mechanism(Fraction(1))
@@ -94,6 +103,19 @@ class Reading:
             for kind, places in zip(KINDS, beliefs, strict=True):
                 found[kind][:, row] = distances(medians(places, query.values), truth[:, None]).T
         return found
+
+    def chain(self, workload: Workload, training: list[Trip]) -> tuple[MemoryModel, Belief]:
+        """What the answers are read by, and what is believed before the first of them."""
+        if not self.private:
+            return learn_chain(workload, [trip.states for trip in training], None)
+        noise = np.random.default_rng([NOISE, self.seeds[0], self.fold])
+        model = learn_private(
+            tracks_of(training), workload.grid.centers, epsilon=self.private,
+            randomness=SeededRandomness(noise),
+        ).model.at(1)  # fmt: skip
+        assert isinstance(model, MemoryModel), "people of GeoLife do not go far in a minute"
+        # Nobody asked where people begin, so nothing is known of it.
+        return model, model.known(Belief.uniform(model.n_places))
 
     def answers(self, law: Mechanism, states: IntArray, row: int) -> IntArray:
         """What is said on the lattice, every few steps from the first on: (times, seeds, 2)."""
@@ -163,6 +185,62 @@ def reading_study(*, quick: bool = False) -> Study:
         summarise=summarise,
         settings={**chosen, "rule": RULE},
         seeds=every,
+    )
+
+
+def private_study(*, quick: bool = False) -> Study:
+    """Estimates of people of GeoLife by chains that are private for the people of other folds.
+
+    Args:
+        quick: Whether to take one fold, one draw and short runs.
+    """
+    chosen = protocol()["private"]
+    draws, together = 1 if quick else chosen["draws"], chosen["seeds"]
+    parts = {
+        epsilon: [
+            [
+                Reading(fold, tuple(range(together * draw, together * (draw + 1))), "knorm", "1", 1,
+                        20 if quick else protocol()["late"]["steps"], 1, epsilon)
+                for fold in range(1 if quick else FOLDS)
+            ]
+            for draw in range(draws)
+        ]
+        for epsilon in chosen["epsilons"]
+    }  # fmt: skip
+
+    def summarise(
+        workloads: Mapping[str, Workload], found: Mapping[Part, dict[str, FloatArray]]
+    ) -> tuple[dict[str, Value], dict[str, Table]]:
+        values: dict[str, Value] = {}
+        rows = []
+        for epsilon, tasks in parts.items():
+            each = [_people([found["geolife", task] for task in draw], together) for draw in tasks]
+            # The same people in every draw of the chains.
+            columns = {
+                name: np.mean([people.columns[name] for people in each], axis=0)
+                for name in each[0].columns
+            }
+            people = People(columns, seeds=draws * together)
+            told = dict(_values(people, chosen["goals"][epsilon]))
+            values |= {f"{epsilon}.{name}": value for name, value in told.items()}
+            rows.append((f"ε = {epsilon}", *_utility(told)))
+        head = ("private for each person learned from",
+                *(f"share of the raw error, {word}" for word in KINDS.values()),
+                *(f"worst person, {word}" for word in KINDS.values()),
+                *(f"goal, {word}" for word in KINDS.values()))  # fmt: skip
+        return values, {"utility": Table(head, tuple(rows))}
+
+    return Study(
+        name="private.geolife",
+        about="Estimates by private chains of other people, GeoLife a minute a step, answers at "
+        "ε = 1 and r = 1 km",
+        module=__name__,
+        parts=tuple(
+            ("geolife", task) for every in parts.values() for tasks in every for task in tasks
+        ),
+        summarise=summarise,
+        settings={**chosen, "rule": RULE},
+        seeds=tuple(range(draws * together)),
     )
 
 

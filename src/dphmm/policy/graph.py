@@ -27,7 +27,10 @@ from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask, state_number, state_numbers
 from dphmm.noise.randomness import encoded
 
-__all__ = ["PolicyGraph"]
+__all__ = ["MOST_EDGES", "PolicyGraph"]
+
+MOST_EDGES = 2**22
+"""Of a policy that may have more, a fingerprint is not made from a list of its edges."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -177,18 +180,45 @@ class PolicyGraph:
     @cached_property
     def edges(self) -> IntArray:
         """Every edge once, as sorted rows (low, high); quadratic in the size of a clique."""
+        return self._list_edges()
+
+    def _list_edges(self) -> IntArray:
         rows = [self.links]
         for clique in self.cliques:
             low, high = np.triu_indices(len(clique), k=1)
             rows.append(np.stack([clique[low], clique[high]], axis=1))
         return _sorted_edges(np.concatenate(rows))
 
+    @property
+    def most_edges(self) -> int:
+        """How many edges there are at most: one that several cliques share counts in each."""
+        sizes = np.diff(self.offsets)
+        return len(self.links) + int((sizes * (sizes - 1) // 2).sum())
+
     @cached_property
     def digest(self) -> bytes:
-        """A fingerprint of the edges as they are kept, the same on every machine."""
-        arrays = (self.links, self.members, self.offsets)
-        parts = [str(self.n_states).encode(), *(a.astype("<i8").tobytes() for a in arrays)]
+        """A fingerprint of the edges, the same on every machine and however they are kept.
+
+        Only of overlapping cliques with more than `MOST_EDGES` edges it is one of the cliques.
+        """
+        parts = [str(self.n_states).encode(), *(a.astype("<i8").tobytes() for a in self._plain())]
         return hashlib.sha256(encoded(tuple(parts))).digest()
+
+    def _plain(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Links, members and offsets in one form: separate groups as cliques, others as links."""
+        if not len(self.links) and len(np.unique(self.members)) == len(self.members):
+            return _NO_EDGES, *_concatenated(sorted(self.cliques, key=lambda one: int(one.min())))
+        if self.most_edges > MOST_EDGES:
+            return self.links, self.members, self.offsets
+        edges, low = self._list_edges(), np.arange(self.n_states)
+        np.minimum.at(low, edges[:, 1], edges[:, 0])
+        sizes = np.bincount(low, minlength=self.n_states)
+        # Groups are separate when no edge leaves that of a smallest neighbour, and all are in it.
+        leaves = (low[edges[:, 0]] != low[edges[:, 1]]).any()
+        if leaves or len(edges) < (sizes * (sizes - 1) // 2).sum():
+            return edges, *_concatenated([])
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        return _NO_EDGES, *_worthwhile(np.argsort(low, kind="stable"), ends)
 
     @cached_property
     def connected(self) -> Mask:

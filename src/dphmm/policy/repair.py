@@ -28,7 +28,14 @@ from numpy.typing import ArrayLike
 
 from dphmm import kernels
 from dphmm._types import IntArray, Mask, ObjectArray
-from dphmm.errors import ArgumentError, ExposureError, TooLargeError, expect, expect_one_of
+from dphmm.errors import (
+    ArgumentError,
+    ExposureError,
+    TooLargeError,
+    expect,
+    expect_function,
+    expect_one_of,
+)
 from dphmm.geometry.hull import SensitivityHull, check_body
 from dphmm.geometry.lattice import exact_product, largest, row_labels, span_transform
 from dphmm.geometry.query import Query
@@ -117,10 +124,8 @@ def added_edges(
     check_policy(policy, query)
     expect_one_of(method, get_args(RepairMethod), "method")
     expect(full_rank, bool, "full_rank")
-    if body is not None and not callable(body):
-        raise ArgumentError(
-            f"body must be a function from hulls to bodies, got {type(body).__name__}"
-        )
+    if body is not None:
+        expect_function(body, "body")
     if not isinstance(partners, Mapping | PolicyGraph | None):
         raise ArgumentError(
             f"partners must be a mapping or a PolicyGraph, got {type(partners).__name__}"

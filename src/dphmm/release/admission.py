@@ -30,7 +30,7 @@ LONGEST_GAP = 100_000
 """Steps that may pass between two rows; the belief is carried through each of them."""
 
 LATEST = 2**53
-"""Slots beyond are refused: JSON and floats could not tell them apart."""
+"""Slots beyond, or as far before zero, are refused: JSON and floats could not tell them apart."""
 
 
 class Verdict(IntEnum):
@@ -201,7 +201,7 @@ def admit(
         verdict = Verdict.NEW
         if time < opens:
             verdict = Verdict.REPEATED if time in place.answered else Verdict.LATE
-        elif time - latest > LONGEST_GAP or time > LATEST:
+        elif time - latest > LONGEST_GAP or abs(time) > LATEST:
             verdict = Verdict.FAR
         elif changed:
             verdict = Verdict.CHANGED
@@ -225,7 +225,7 @@ def _is_plain(times: IntArray, latest: int, opens: int) -> bool:
     if not len(times):
         return False
     first, last = int(times[0]), int(times[-1])
-    if first < opens or last > LATEST or last - latest > LONGEST_GAP:
+    if first < max(opens, -LATEST) or last > LATEST or last - latest > LONGEST_GAP:
         return False
     return len(times) == 1 or bool((times[1:] > times[:-1]).all())
 

@@ -164,22 +164,22 @@ def cut_into_parts(asks: Sequence[Ask], longest: int) -> Iterator[Part]:
             rows = order[bounds[person] : bounds[person + 1]]
             last = ask.last.get(name)
             for piece in _pieces(ask, rows, longest):
-                size = len(piece)
-                if ask.fills_gaps:
-                    size = int(ask.times[piece[-1]] - ask.times[piece[0]]) + 1
+                size = _span(ask, piece)
                 yield Part(number, line, piece, size, last)
                 last = int(ask.states[piece[-1]])
 
 
-def _pieces(ask: Ask, rows: IntArray, longest: int) -> Iterator[IntArray]:
-    """A person's rows in pieces of not too many steps, if each is answered, or of rows."""
-    places = np.arange(len(rows))
-    if ask.fills_gaps:
-        places = ask.times[rows] - ask.times[rows[0]]
-    if places[-1] < longest:
-        yield rows
-        return
-    yield from np.split(rows, np.flatnonzero(np.diff(places // longest)) + 1)
+def _span(ask: Ask, rows: IntArray) -> int:
+    """The steps that rows of a person take, if each is answered, or how many rows they are."""
+    return int(ask.times[rows[-1]] - ask.times[rows[0]]) + 1 if ask.fills_gaps else len(rows)
+
+
+def _pieces(ask: Ask, rows: IntArray, longest: int) -> Sequence[IntArray]:
+    """A person's rows in pieces of not too many steps."""
+    if _span(ask, rows) <= longest:
+        return [rows]
+    places = ask.times[rows] - ask.times[rows[0]] if ask.fills_gaps else np.arange(len(rows))
+    return np.split(rows, np.flatnonzero(np.diff(places // longest)) + 1)
 
 
 def find_steps(ask: Ask, part: Part) -> tuple[IntArray, ...]:

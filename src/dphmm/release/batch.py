@@ -44,6 +44,7 @@ from dphmm.release.schedule import (
     NEVER,
     Schedule,
     expected_error,
+    fills_gaps,
     price_of,
     speaking_people,
 )
@@ -110,7 +111,7 @@ class Batch(Single):
         self.model = model
         self.plan = plan
         self.query = plan.query
-        self.schedule = schedule
+        self.schedule = self._rule = schedule
         self.epsilon = price_of(schedule, as_epsilon(epsilon))
         self.limit = None if limit is None else Limit.read(limit).in_steps()
         self.people = tuple(people)
@@ -278,7 +279,7 @@ class Batch(Single):
         times = self.times + 1
         answered, silent = self._answered(states, active, price, times)
         first = int(times[0]) if len(times) else 0
-        zeros = self.model.has_zeros_into(first)
+        zeros, filled = self.model.has_zeros_into(first), fills_gaps(self._rule)
         models = self.model.moves_into(first)
         lattice: ObjectArray = np.zeros((len(self.people), self.query.dimension), dtype=np.int64)
         noise_of = np.full(len(self.people), SILENT)
@@ -291,7 +292,7 @@ class Batch(Single):
                 continue
             step = self.plan.at(possible)
             cost = step.price(price)
-            sentence = release_statement(step, price, stated_zeros=zeros)
+            sentence = release_statement(step, price, stated_zeros=zeros, filled=filled)
             charges.append(Charge(speaking, cost, step.constrained(cost), sentence))
             if step.is_lone:
                 said = step.known_answer
@@ -345,11 +346,7 @@ class Batch(Single):
         return f"Batch({len(self.people)} people, {self._steps} steps)"
 
     def _answered(
-        self,
-        states: ObjectArray,
-        active: ArrayLike | None,
-        price: Fraction,
-        times: IntArray,
+        self, states: ObjectArray, active: ArrayLike | None, price: Fraction, times: IntArray
     ) -> tuple[Mask, IntArray]:
         """Who is to be answered, and who gets silence; everything that could fail does so here."""
         people = len(self.people)

@@ -18,6 +18,7 @@ from itertools import compress
 
 import numpy as np
 
+from dphmm._types import IntArray
 from dphmm.errors import ArgumentError, DphmmError, MovedError, NotFoundError, TooLargeError
 from dphmm.noise.randomness import Randomness, SecureRandomness
 from dphmm.release.admission import LATEST, Place, Verdict, admit, refusal, refusals
@@ -66,6 +67,8 @@ class Answered:
         """Why a row got no answer."""
         self.filled = Fraction(0)
         """What the answers to steps without a row cost."""
+        self._drawn: list[tuple[IntArray, Answers, IntArray]] = []
+        """Rows, and the rows of the table that has their answers."""
 
     @cached_property
     def answers(self) -> Answers:
@@ -73,7 +76,17 @@ class Answered:
         terms, client, people, times, private = self._rows
         named = {person: Line(client, person, terms.query) for person in dict.fromkeys(people)}
         lines = [named[person] for person in people]
-        return Answers(terms.plan.query, terms.law, lines, times, private)
+        table = Answers(terms.plan.query, terms.law, lines, times, private)
+        for rows, drawn, sources in self._drawn:
+            table.copy(rows, drawn, sources)
+        return table
+
+    def take(self, rows: IntArray, drawn: Answers, sources: IntArray) -> None:
+        """Give rows the answers of another table's; they are copied when somebody looks."""
+        if "answers" in self.__dict__:
+            self.answers.copy(rows, drawn, sources)
+        else:
+            self._drawn.append((rows, drawn, sources))
 
     def release(self, row: int) -> Release:
         """The answer to a row, or its refusal raised."""
@@ -199,7 +212,9 @@ def _answer(
     moved = [part for part in parts if part.works]
     if moved:
         if any(part.found.key is None for part in moved):
-            _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
+            key = _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
+            for part in moved:  # so that a rotation before the commit is seen there
+                part.found = replace(part.found, key=part.found.key or key)
         standings = [_moved(part.works[-1]) for part in moved]
         enter("commit")
         book.commit(drawn, standings, [part.found for part in moved])
@@ -325,7 +340,7 @@ def _fill(answered: Sequence[Answered], parts: Sequence[Part]) -> None:
             for source in sources[rows < 0].tolist():
                 answered[number].filled += drawn.epsilons[source] or 0
             rows, sources = rows[rows >= 0], sources[rows >= 0]
-        answered[number].answers.copy(rows, drawn, sources)
+        answered[number].take(rows, drawn, sources)
 
 
 def _repeat(book: Book, answered: Answered, part: Part) -> None:
@@ -359,7 +374,10 @@ def _moved(work: Work) -> Standing:
     return work.standing
 
 
-def _bind_key(book: Book, source: Randomness, first: int) -> None:
+def _bind_key(book: Book, source: Randomness, first: int) -> KeyInUse | None:
+    """Write down which key a book's first answer comes from; gives the one that is used."""
     if book.key() is None:
         book.use_key(KeyInUse(fingerprint_of(source), first))
+    key = book.key()
     check_key(book, source)
+    return key

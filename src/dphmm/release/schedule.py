@@ -18,7 +18,7 @@ import numpy as np
 from dphmm._types import FloatArray, IntArray, Mask
 from dphmm.chain.belief import Belief
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError, expect_one_of
+from dphmm.errors import ArgumentError, expect_function, expect_one_of
 from dphmm.geometry.exact import Exact, as_epsilon, as_text, seconds, whole
 from dphmm.release.hours import find_zone, most_within, slots_within, times_of_day
 
@@ -27,6 +27,7 @@ __all__ = [
     "Schedule",
     "allowed_at",
     "expected_error",
+    "fills_gaps",
     "holds",
     "mean_distance",
     "price_of",
@@ -157,8 +158,8 @@ class Schedule:
         self.check_bound()
         time = whole(time, "time", None)
         spoke = None if spoke is None else whole(spoke, "spoke", None)
-        if error is not None and not callable(error):
-            raise ArgumentError(f"error must be a function, got {type(error).__name__}")
+        if error is not None:
+            expect_function(error, "error")
         return bool(allowed_at(self, np.array([time]))[0]) and holds(self, time, spoke, error)
 
     def most_in(self, steps: int) -> int:
@@ -205,6 +206,11 @@ def price_of(schedule: Schedule | None, epsilon: Fraction) -> Fraction:
     if schedule is None or schedule.epsilon is None:
         return epsilon
     return as_epsilon(schedule.epsilon)
+
+
+def fills_gaps(schedule: Schedule | None) -> bool:
+    """Whether steps without a row are answered too."""
+    return schedule is not None and schedule.gaps == "answer"
 
 
 def allowed_at(schedule: Schedule, slots: IntArray) -> Mask:

@@ -14,6 +14,7 @@ from dphmm.cost.tells import tell
 from dphmm.cost.whereabouts import Whereabouts, whereabouts
 from dphmm.errors import ArgumentError
 from dphmm.release.said import history_of
+from dphmm.release.schedule import fills_gaps
 
 if TYPE_CHECKING:
     from dphmm.release.stream import Stream
@@ -42,7 +43,6 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         besides=max(Fraction(0), stream.ledger.spent - stream.standing.spent),
         limit=stream.ledger.limit,
     )
-    rule = stream._rule
     near = place_person(stream, seen, unseen, heard)
     answers = [(one.step, one.epsilon) for one in said]
     tells = tell(
@@ -54,9 +54,9 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         seen,
         near,
         adaptive=statement.adaptive,
-        fixed=rule is None or rule.error is None,
+        fixed=stream._rule is None or stream._rule.error is None,
     )
-    return replace(statement, tells=tells, filled=rule is not None and rule.gaps == "answer")
+    return replace(statement, tells=tells, filled=fills_gaps(stream._rule))
 
 
 def place_person(

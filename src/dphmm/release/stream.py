@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,6 @@ from dphmm.chain.estimates import Estimate, check_estimate, estimate_of
 from dphmm.chain.markov import Chain
 from dphmm.cost.ledger import ELSEWHERE, Entry, Ledger
 from dphmm.cost.sharing import UNSHARED, Single
-from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.whereabouts import Surroundings
 from dphmm.cost.words import release_statement
 from dphmm.errors import ArgumentError, check_name, expect
@@ -35,9 +34,11 @@ from dphmm.release.also import protected_also
 from dphmm.release.lagging import Estimates
 from dphmm.release.moment import Line, check_client, check_parts, law_of, moment_bytes, read_state
 from dphmm.release.said import Release, Said, add_up_said, believed, likelihoods, silence
-from dphmm.release.schedule import Schedule, expected_error, price_of
+from dphmm.release.schedule import Schedule, expected_error, fills_gaps, price_of
 from dphmm.release.standing import Standing, check_law
-from dphmm.release.stating import state_costs
+
+if TYPE_CHECKING:
+    from dphmm.cost.statement import PrivacyStatement
 
 __all__ = ["Stream"]
 
@@ -96,11 +97,9 @@ class Stream(Single):
             check_name(person, "person")
         self._randomness = source_of(randomness, person)
         self.model, self.plan, self.query = model, plan, plan.query
-        self.estimate = check_estimate(estimate)
-        self.schedule = schedule
+        self.estimate, self.schedule = check_estimate(estimate), schedule
         self.epsilon = price_of(schedule, as_epsilon(epsilon))
-        self.person = person
-        self.client = check_client(client)
+        self.person, self.client = person, check_client(client)
         self.ledger = Ledger() if ledger is None else ledger
         expect(self.ledger, Ledger, "ledger")
         self.start = model.known(start)
@@ -108,8 +107,7 @@ class Stream(Single):
         self.prior = self.posterior = self.start
         self.said: list[Said] = []
         """What was said since the start, or since the standing that the stream was resumed from."""
-        self._said_from = self.began, self.start
-        self._law = law
+        self._said_from, self._law = (self.began, self.start), law
         self._step: Protected | None = None
         self._totals: tuple[Fraction, Fraction | float] = Fraction(0), Fraction(0)
         """Of this line: every epsilon, and the same for the worst pair of possible states."""
@@ -319,6 +317,8 @@ class Stream(Single):
         Args:
             width: The steps of the window that it tells about.
         """
+        from dphmm.release.stating import state_costs
+
         with self._lock:
             return state_costs(self, width)
 
@@ -371,18 +371,18 @@ class Stream(Single):
         entry: Entry | None,
     ) -> Release:
         """Write an answer down, then believe it: all of it is public."""
-        posterior, estimate = believed(
-            prior, step, price, lattice, self.plan.delta, self.estimate, self.model.memory
-        )
+        delta, memory = self.plan.delta, self.model.memory
+        posterior, estimate = believed(prior, step, price, lattice, delta, self.estimate, memory)
         now = (*(self._answered if time == self.time else ()), step.query.name)
-        zeros = self.model.has_zeros_into(time)
+        zeros, filled = self.model.has_zeros_into(time), fills_gaps(self._rule)
+        text = release_statement(step, price, delta=delta, stated_zeros=zeros, filled=filled)
         release = Release(
             time=time,
             answer=step.query.in_units(lattice),
             lattice=lattice,
             estimate=estimate,
             epsilon=price,
-            statement=release_statement(step, price, delta=self.plan.delta, stated_zeros=zeros),
+            statement=text,
             private=self._randomness.private,
         )
         if entry is not None:

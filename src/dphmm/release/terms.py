@@ -18,7 +18,7 @@ from dphmm.release.batch import Batch
 from dphmm.release.law_parts import law_by_parts
 from dphmm.release.moment import Line, law_of
 from dphmm.release.said import Record
-from dphmm.release.schedule import Schedule
+from dphmm.release.schedule import Schedule, fills_gaps
 from dphmm.release.standing import Standing
 from dphmm.release.stream import Stream
 
@@ -77,7 +77,7 @@ class Terms:
     @property
     def fills_gaps(self) -> bool:
         """Whether steps without a row are answered too."""
-        return self.schedule is not None and self.schedule.gaps == "answer"
+        return fills_gaps(self.schedule)
 
     def begin(self, client: str, person: str, first: int) -> Standing:
         """Where somebody new stands before a first row in a slot."""
@@ -133,7 +133,7 @@ class Terms:
 
     def batch(self, standings: list[Standing], *, randomness: Randomness | None = None) -> Batch:
         """Many people's streams from where they stand."""
-        return Batch.resume(
+        batch = Batch.resume(
             standings,
             self.model,
             self.plan,
@@ -143,6 +143,8 @@ class Terms:
             threads=self.threads,
             estimate=self.estimate,
         )
+        batch._rule = self.schedule
+        return batch
 
 
 def follow(stream: Stream, said: Sequence[Record]) -> None:

@@ -13,7 +13,7 @@ from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.estimates import estimate_of
 from dphmm.chain.lagging import FixedLag
-from dphmm.cost import PrivacyStatement
+from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.whereabouts import Whereabouts
 from dphmm.noise.distance import mean_noise
 from dphmm.policy.plan import Protected

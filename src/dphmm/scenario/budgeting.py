@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from dphmm.chain.estimates import Estimate, check_estimate
 from dphmm.cost.limit import Limit, Window
-from dphmm.errors import ArgumentError, expect, expect_each, expect_one_of
+from dphmm.errors import ArgumentError, expect, expect_each, expect_function, expect_one_of
 from dphmm.geometry.exact import Exact, as_text, whole
 from dphmm.noise.mechanism import MECHANISMS
 from dphmm.scenario.designing import wanted_error
@@ -267,7 +267,7 @@ class _Trial:
         whole(self.people, "people", 1)
         whole(self.seed, "seed")
         if self.done is not None:
-            expect(self.done, Callable, "done")  # type: ignore[arg-type]
+            expect_function(self.done, "done")
         if self.estimate is not None:
             check_estimate(self.estimate)
         expect_one_of(self.error_of, ERRORS, "error_of")

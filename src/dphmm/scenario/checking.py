@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
@@ -19,7 +19,7 @@ from dphmm.cost.charges import Charge
 from dphmm.cost.history import History
 from dphmm.cost.sequences import worst_losses
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
-from dphmm.cost.words import NEARER, conditions
+from dphmm.cost.words import NEARER, UNLESS_NARROWED, conditions
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text, whole
 from dphmm.noise.bound import least_error
@@ -113,6 +113,7 @@ class Check:
             first being one, for every path and by the model's own moves; None where that depends
             on the answers (see `narrows`).
         unit: What errors are measured in, if that is known.
+        condition: For whom, and how long, nobody is exposed; nothing for everybody.
     """
 
     scenario: str
@@ -120,6 +121,14 @@ class Check:
     steps: tuple[Step, ...]
     costs: PrivacyStatement | None = None
     unit: str = ""
+    condition: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether somebody is exposed, in a sentence with its condition."""
+        if self.exposed:
+            return "Somebody is exposed."
+        return f"Nobody is exposed in these steps{self.condition}."
 
     @property
     def exposed(self) -> tuple[str, ...]:
@@ -136,7 +145,8 @@ class Check:
         alone = f"{len(self.exposed)} exposed" if self.exposed else "nobody exposed"
         return (
             f"Check({self.scenario!r}, {len(self.steps)} steps, {alone}, "
-            f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)})"
+            f"hidden among {last.least_protection} or more, error {measure(last.error, self.unit)}"
+            f"{self.condition})"
         )
 
     plot = plot_check
@@ -153,7 +163,8 @@ class Check:
             "<th>least error"
         )
         costs = "" if self.costs is None else self.costs._repr_html_()
-        return f"<p>{escape(self.guarantee)}</p><table>{head}{cells}</table>{costs}"
+        said, found = escape(self.guarantee), escape(self.verdict)
+        return f"<p>{said}</p><table>{head}{cells}</table><p>{found}</p>{costs}"
 
 
 def check_scenario(scenario: Scenario, steps: int) -> Check:
@@ -162,7 +173,7 @@ def check_scenario(scenario: Scenario, steps: int) -> Check:
         raise ArgumentError(f"steps must be at most {LONGEST_WINDOW}, got {steps!r}")
     found = tuple(check_steps(scenario, steps))
     costs, unit = planned_costs(scenario, steps), unit_of(scenario)
-    return Check(scenario.name, guarantee(scenario), found, costs, unit)
+    return Check(scenario.name, guarantee(scenario), found, costs, unit, covered(scenario, found))
 
 
 def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
@@ -334,10 +345,14 @@ def narrows(scenario: Scenario, steps: Iterable[Step]) -> bool:
     return bool(scenario.settings.delta) or (told and scenario.model.has_stated_zeros)
 
 
-def covered(scenario: Scenario) -> str:
-    """For whom a scenario's promises hold, to end a sentence with; nothing for everybody."""
+def covered(scenario: Scenario, steps: Sequence[Step] = ()) -> str:
+    """For whom a scenario's promises hold, to end a sentence with; nothing for everybody.
+
+    What is said of several `steps` before any answer holds as long as none changes them.
+    """
     zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
-    return conditions(stated_zeros=zeros, delta=delta)
+    unless = f", {UNLESS_NARROWED}" if steps and narrows(scenario, steps) else ""
+    return unless + conditions(stated_zeros=zeros, delta=delta, filled=scenario.terms.fills_gaps)
 
 
 def _error(step: Protected, scenario: Scenario) -> float:

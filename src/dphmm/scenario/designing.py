@@ -14,7 +14,7 @@ from math import ceil, inf, sqrt
 
 import numpy as np
 
-from dphmm.errors import ArgumentError, expect
+from dphmm.errors import ArgumentError, expect, expect_function
 from dphmm.geometry.exact import Exact, as_text, exact, whole
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection
@@ -108,7 +108,7 @@ def find_radius(
         raise ArgumentError("error or protection must be given, got neither")
     expect(scenario, Scenario, "scenario")
     if done is not None:
-        expect(done, Callable, "done")  # type: ignore[arg-type]
+        expect_function(done, "done")
     steps = whole(steps, "steps", 1)
     if protection is not None:
         whole(protection, "protection")

@@ -23,9 +23,8 @@ def policy_features(scenario: Scenario) -> Iterator[dict[str, Any]]:
     """A line for every two states that must look alike."""
     places, labels = _places(scenario), scenario.labels
     policy = scenario.policy
-    count = len(policy.links) + sum(len(one) * (len(one) - 1) // 2 for one in policy.cliques)
-    if count > MOST_LINES:
-        raise TooLargeError(f"policy must have at most {MOST_LINES} links, got {count}")
+    if policy.most_edges > MOST_LINES:
+        raise TooLargeError(f"policy must have at most {MOST_LINES} links, got {policy.most_edges}")
     edges = policy.edges
     metres = scenario.states.values(scenario.states.place_columns)
     apart = np.hypot(*(metres[edges[:, 0]] - metres[edges[:, 1]]).T)

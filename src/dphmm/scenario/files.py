@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dphmm.chain.markov import Chain
-from dphmm.errors import ArgumentError, DataError, ScenarioError
+from dphmm.errors import ArgumentError, DataError, ScenarioError, TooLargeError
+from dphmm.policy.graph import MOST_EDGES, PolicyGraph
+from dphmm.scenario.building import category_of
 from dphmm.scenario.models import LearnedModel, read_model, write_model
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
@@ -58,9 +62,41 @@ def in_steps(learned: LearnedModel, clock: Clock, file: str) -> Chain:
 def save_scenario(scenario: Scenario, path: str | Path) -> None:
     """See `Scenario.save`."""
     folder, settings = as_path(path).parent, scenario.settings
+    _check_readable(scenario)
     scenario.states.write(folder / settings.states)
     step = settings.clock.law
     write_model(folder / settings.model, scenario.model, scenario.source, step)
     if settings.policy.edges is not None:
         write_whole(folder / settings.policy.edges, csv_text([("a", "b"), *scenario.edges]))
     write_whole(path, settings.to_toml())
+
+
+def _check_readable(scenario: Scenario) -> None:
+    """Refuse to write what would be read back as another law, so with other noise."""
+    settings, states = scenario.settings, scenario.states
+    if scenario._graph is not None and scenario._graph.most_edges > MOST_EDGES:
+        raise TooLargeError(
+            f"policy must have at most {MOST_EDGES} links to be written as pairs; give it as "
+            f"rules, such as Policy(complete=True)"
+        )
+    try:
+        again = States._parse(states.to_csv(), settings.states)
+        same = again.labels == states.labels and _alike(scenario, again)
+    except (ArgumentError, DataError, ScenarioError):
+        same = False
+    if not same:
+        raise ScenarioError(
+            f"states must be a table that {settings.states} gives back: names without spaces "
+            f"around them, categories that stay different as a file has them"
+        )
+
+
+def _alike(scenario: Scenario, again: States) -> bool:
+    """Whether the columns that the law is made from are the same in a table read back."""
+    states, category = scenario.states, scenario.settings.policy.category
+    if not np.array_equal(states.values(scenario.columns), again.values(scenario.columns)):
+        return False
+    if category is None:
+        return True
+    ours, theirs = (PolicyGraph.by_category(category_of(one, category)) for one in (states, again))
+    return ours.digest == theirs.digest

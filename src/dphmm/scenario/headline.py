@@ -15,7 +15,8 @@ def headline(scenario: Scenario, step: Step) -> str:
     """How far off an answer is, and how well everybody is hidden, as released."""
     if step.possible == 1:
         zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
-        only = describe_lone("place", stated_zeros=zeros, delta=delta)
+        filled = scenario.terms.fills_gaps
+        only = describe_lone("place", stated_zeros=zeros, delta=delta, filled=filled)
         return f"{only}, so its answer is public and tells no more"
     error = roughly(step.mean_error, unit_of(scenario))
     if step.exposed:

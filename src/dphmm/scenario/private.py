@@ -217,8 +217,8 @@ class Levels:
         chances = {"zeros": zeros, "anywhere": anywhere}
         model: MarkovModel | TimeVaryingModel
         if self.rings is not None:
-            trust = 3 / float(prices[-1])
-            habits = Habits(self.rings, SHARPNESS, trust)
+            noise = 1 / float(prices[-1])
+            habits = Habits(self.rings, SHARPNESS, 3 * noise, noise)
             model = habits.draw(*numbers, **chances)  # type: ignore[arg-type]
         else:
             model = _counted(self.levels[0], numbers[0], prior, **chances)  # type: ignore[arg-type]

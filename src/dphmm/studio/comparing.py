@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dphmm._types import IntArray
-from dphmm.studio.effects import COUNTED_EDGES, Situation, bound_edges
+from dphmm.studio.effects import COUNTED_EDGES, Situation
 from dphmm.studio.opened import Opened
 from dphmm.studio.requests import Between
 
@@ -21,7 +21,7 @@ def compare(opened: Opened, request: Between) -> dict[str, Any]:
     """How many links are in one version only, as released, and some of them to draw."""
     sides = [Situation.of(opened.scenario_of(draft), request.step) for draft in request.runs]
     policies = [side.scenario.plan.at(side.possible).policy for side in sides]
-    if any(bound_edges(policy) > COUNTED_EDGES for policy in policies):
+    if any(policy.most_edges > COUNTED_EDGES for policy in policies):
         return {"only_a": None, "only_b": None, "both": None}
     size = len(opened.scenario.states)
     a, b = (np.sort(policy.edges, axis=1) @ np.array([size, 1]) for policy in policies)

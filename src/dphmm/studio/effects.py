@@ -42,7 +42,7 @@ from dphmm.scenario.headline import headline, warnings
 from dphmm.scenario.speaking import how_often
 from dphmm.studio import progress
 
-__all__ = ["Situation", "binding_window", "bound_edges", "even_price", "exact_number", "timeline"]
+__all__ = ["Situation", "binding_window", "even_price", "exact_number", "timeline"]
 
 DRAWN_EDGES = 4_000
 """Of more edges than this so many are drawn: all would cover the map."""
@@ -288,15 +288,9 @@ def _lasting_price(scenario: Scenario) -> str | None:
     return None if window is None else as_text(even_price(scenario, window))
 
 
-def bound_edges(policy: PolicyGraph) -> int:
-    """How many edges there are at most: those that several cliques share count for each."""
-    sizes = np.diff(policy.offsets)
-    return len(policy.links) + int((sizes * (sizes - 1) // 2).sum())
-
-
 def _edges(policy: PolicyGraph) -> dict[str, Any]:
     """How many edges there are, and as many of them as can be drawn."""
-    bound = bound_edges(policy)
+    bound = policy.most_edges
     disjoint = not len(policy.links) and len(np.unique(policy.members)) == len(policy.members)
     plain = not len(policy.members)
     if plain or disjoint or bound > COUNTED_EDGES:

@@ -124,7 +124,11 @@ class States:
         Args:
             path: The file.
         """
-        name, text = as_path(path).name, read_text(path)
+        return cls._parse(read_text(path), as_path(path).name)
+
+    @classmethod
+    def _parse(cls, text: str, name: str) -> States:
+        """The states of the text of a file of this name."""
         first = text.partition("\n")[0]
         reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=first.count))
         try:

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dphmm._types import FloatArray
-from dphmm.cost import (
-    Charge,
-    History,
-    constrained_epsilon,
-    paper_sequence_epsilon,
-    privacy_loss,
-    temporal_leakage,
-)
+from dphmm.cost.charges import Charge, constrained_epsilon
+from dphmm.cost.history import History
+from dphmm.cost.leakage import temporal_leakage
+from dphmm.cost.privacy_loss import privacy_loss
+from dphmm.cost.sequences import paper_sequence_epsilon
 from dphmm.evaluate.compare.cast import CITY_STEPS, JUDGED_PEOPLE
 from dphmm.evaluate.compare.contender import Budget
 from dphmm.evaluate.compare.shaped import KNorm, Staircase
