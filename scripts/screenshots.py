@@ -41,9 +41,7 @@ def compare(page: Any) -> None:
     page.locator("#radius-text").press("Tab")
     page.get_by_role("tab", name="Compare").click()
     page.locator("#colour").select_option("degree")
-    page.wait_for_selector(
-        '#compare-table [data-row="hindsight"] td:nth-child(3):not(:has-text("…"))'
-    )
+    page.wait_for_selector('#compare-table [data-row="hindsight"]:not(:has-text("…"))')
 
 
 def exposed(page: Any) -> None:
@@ -161,6 +159,7 @@ def main(folder: Path) -> int:
             page.wait_for_load_state("networkidle")
             page.wait_for_timeout(1500)
             page.wait_for_load_state("networkidle")
+            page.wait_for_selector("#work", state="hidden")
             take(page, folder / name)
             context.close()
         take_reports(browser, folder)
