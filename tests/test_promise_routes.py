@@ -25,6 +25,7 @@ import polars
 import pytest
 
 from dphmm import (
+    Clock,
     KeyedRandomness,
     Ledger,
     MarkovModel,
@@ -277,6 +278,12 @@ class Routed:
     page: str
     privacy: dict[str, Any]
     shown: str
+    limit: Fraction
+    """What may be spent in the window that holds everything."""
+    besides: Fraction = Fraction(0)
+    """What was spent on another question."""
+    since: int | None = None
+    """The slot after which the law was adopted, if another one was before."""
 
     @property
     def lines(self) -> list[str]:
@@ -300,8 +307,8 @@ def routed(seed: int, folder: Path) -> Routed | None:
     world, rng = random_world(seed), np.random.default_rng([seed, 1])
     toml, store, key = folder / "town.toml", folder / "town.db", folder / "noise.key"
     # Twice what can be spent, so that nothing is refused; fractions as they are.
-    limit = f"{12 * world.stream.epsilon} per 6 steps"
-    scenario_of(world, limit=limit).save(toml)
+    limit = 12 * world.stream.epsilon
+    scenario_of(world, limit=f"{limit} per 6 steps").save(toml)
     scenario = Scenario.load(toml)
     key.touch(mode=0o600)
     key.write_bytes(KEY)
@@ -336,7 +343,7 @@ def routed(seed: int, folder: Path) -> Routed | None:
     assert ran.exit_code == 0, ran.stderr
     shown = run("ledger", "show", store, toml)
     assert shown.exit_code == 0, shown.stderr
-    return Routed(world, scenario, toml, store, page.read_text(), privacy, shown.stdout)
+    return Routed(world, scenario, toml, store, page.read_text(), privacy, shown.stdout, limit)
 
 
 def check_routes(found: Routed) -> None:
@@ -361,7 +368,8 @@ def at_least(words: str, cost: Loss) -> None:
 def covered_pairs(world: World) -> Iterator[tuple[Answer, int, int]]:
     """Every two states that the sentence of an answer is about."""
     for number, answer in enumerate(world.answers):
-        yield from ((answer, j, k) for j, k in combinations(world.covered(number), 2))
+        pairs = combinations(world.covered(number) if number >= world.resumed else (), 2)
+        yield from ((answer, j, k) for j, k in pairs)
 
 
 def check_pages(found: Routed) -> None:
@@ -371,7 +379,7 @@ def check_pages(found: Routed) -> None:
     assert lines == world.stream.statement().text().splitlines()
     (line,) = (line for line in lines if line.startswith("Where you were during 10 steps"))
     statement = world.stream.statement()
-    at_least(line, Losses(world, 0, statement.stated_zeros).within(10))
+    at_least(line, Losses(world, world.resumed, statement.stated_zeros).within(10))
     linked = max((a.told(j, k) for a, j, k in covered_pairs(world) if (j, k) in world.links),
                  default=Fraction(0))  # fmt: skip
     promise = unescape(page.split('<h3 class="good">Cannot</h3><ul>\n<li>')[1].split("</li>")[0])
@@ -391,23 +399,28 @@ def check_pages(found: Routed) -> None:
     assert pair.endswith("are not protected.") == bool(world.plan.delta)
     (row,) = re.findall(r"<tr>(<td>ann</td>.*?)</tr>", page.split("<h2>Ledger</h2>")[1])[:1]
     spent, left, most = re.findall(r"<td>(.*?)</td>", row)[2:5]
-    total = sum((answer.epsilon for answer in world.answers), Fraction(0))
+    total = found.besides + sum((answer.epsilon for answer in world.answers), Fraction(0))
     assert Fraction(spent.replace(",", "")) >= total
-    assert Fraction(left) == 12 * found.scenario.settings.epsilon - total
+    assert Fraction(left) == found.limit - total
+    more = found.besides + sum(answer.epsilon for answer in world.answers[: world.resumed])
+    assert ("What was spent by these answers alone;" in page) == bool(more)
+    assert ("of the answers that a person's numbers above count" in unescape(page)) == bool(more)
     assert (most == "infinite") == (worst == inf)
     assert worst == inf or Fraction(most.replace(",", "")) >= worst
 
 
 def check_service(found: Routed) -> None:
     statement, told = found.world.stream.statement(), found.privacy
-    assert told["text"] == statement.text()
+    begins = "" if found.since is None else f"After slot {found.since}, where this scenario was"
+    assert told["text"].startswith(begins)
+    assert told["text"].endswith(statement.text())
     assert told["condition"] == (statement.condition.lstrip(",; ") or None)
-    losses = Losses(found.world, 0, statement.stated_zeros)
+    losses = Losses(found.world, found.world.resumed, statement.stated_zeros)
     for name, width in (("event", 1), ("window", 10)):
         assert losses.within(width) <= as_loss(told[name])
     assert losses.most(losses.totals >= 0) <= as_loss(told["sequence"])
     assert linked_paths(found.world, losses) <= as_loss(told["tells"]["linked"])
-    assert told["since"] is None
+    assert told["since"] == found.since
 
 
 def as_loss(text: str) -> Loss:
@@ -416,12 +429,11 @@ def as_loss(text: str) -> Loss:
 
 def check_book(found: Routed) -> None:
     """What `dphmm ledger show` says was spent and is left."""
-    total = sum((answer.epsilon for answer in found.world.answers), Fraction(0))
-    (line,) = (line for line in found.shown.splitlines() if line.startswith("ann "))
-    said = re.search(r"spent (\S+), (\S+) left of (\S+) per 6 steps", line)
+    total = found.besides + sum((answer.epsilon for answer in found.world.answers), Fraction(0))
+    (line,) = (x for x in found.shown.splitlines() if re.match(r"ann\s+place", x))
+    said = re.search(r"spent (\S+)(?: on all questions)?, (\S+) left of (\S+) per [36] steps", line)
     assert said
-    limit = 12 * found.scenario.settings.epsilon
-    assert [Fraction(part) for part in said.groups()] == [total, limit - total, limit]
+    assert [Fraction(x) for x in said.groups()] == [total, found.limit - total, found.limit]
 
 
 def check_before(found: Routed, steps: int) -> None:
@@ -707,3 +719,61 @@ def test_what_is_believed_stays_where_the_new_model_allows_no_more() -> None:
         assert after is not None
         assert after.belief.possible.tolist() == before.belief.possible.tolist()
         assert after.belief.probabilities.tolist() == before.belief.probabilities.tolist()
+
+
+# Times
+
+
+def test_planted_times_are_in_nothing_that_was_written(tmp_path: Path) -> None:
+    scenario = Scenario(
+        Query([0, 1]), MarkovModel(np.full((2, 2), 0.5)), PolicyGraph.complete(2), epsilon=1,
+        clock=Clock("5 min"),
+    )  # fmt: skip
+    toml, trips = tmp_path / "town.toml", tmp_path / "trips.csv"
+    scenario.save(toml)
+    planted = ("2024-05-01T08:07:02.125Z", "2024-05-01T08:13:58.375Z")
+    trips.write_text("person,time,state\n" + "".join(f"ann,{time},0\n" for time in planted))
+    told = b""
+    for number, kept in enumerate(([], ["--store", tmp_path / "town.db"])):
+        out, page = tmp_path / f"out{number}.csv", tmp_path / f"page{number}.html"
+        told += run("release", toml, trips, "-o", out, *kept).output.encode()
+        book = kept[1] if kept else tmp_path / "town.ledger.jsonl"
+        told += run("report", toml, out, "--ledger", book, "-o", page).output.encode()
+        told += run("ledger", "show", book, toml, "--json").output.encode()
+        assert page.is_file()
+    written = [file for file in tmp_path.rglob("*") if file.is_file() and file != trips]
+    told += b"".join(file.read_bytes() for file in written)
+    parts = [b"07:02", b"02.125", b"13:58", b"58.375", b"1714550822", b"1714551238"]
+    assert not [part for part in parts if part in told]
+    assert b"2024-05-01T08:05:00Z" in told
+    raw = run("release", toml, trips, "--raw-times", "--store", tmp_path / "town.db").output
+    assert all(part in raw.encode() for part in parts[:4])
+
+
+# Pages
+
+
+def test_over_two_links_the_state_between_must_be_possible_too() -> None:
+    line = Query([0, 50, 100, 1, 101])
+    plan = Plan(PolicyGraph(5, [(0, 1), (1, 2), (0, 3), (2, 4)]), line)
+    for between, lost in ((True, 2), (False, 100)):
+        possible = np.array([True, between, True, True, True])
+        step = plan.at(possible)
+        assert step.body.lattice_norms(np.array([[100]]))[0] == lost
+    page = (Path(__file__).parents[1] / "docs" / "guarantee.md").read_text()
+    assert "exp(2ε), if the state between them is possible too" in page
+
+
+def test_a_model_shapes_noise_where_zeros_are_stated_and_only_there() -> None:
+    bodies = []
+    for matrix in (np.eye(3), np.full((3, 3), 1 / 3), np.eye(3)[[1, 2, 0]]):
+        for anywhere in (0, 0.01):
+            policy, line = PolicyGraph(3, [(0, 1), (1, 2)]), Query([0, 1, 9])
+            model = MarkovModel(matrix, anywhere=anywhere)
+            stream = Stream(model, Plan(policy, line), epsilon=1, start=0, randomness=seeded())
+            stream.release(0)
+            bodies.append(stream.said[0].step.possible.tolist())
+    assert len({str(body) for body in bodies[1::2]}) == 1
+    assert len({str(body) for body in bodies[::2]}) == 3
+    page = (Path(__file__).parents[1] / "docs" / "guarantee.md").read_text()
+    assert "yes for every answer, but for the two conditions below that rest on the model" in page

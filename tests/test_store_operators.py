@@ -179,3 +179,30 @@ def test_a_key_is_rotated_after_the_last_answer_of_a_server_that_runs(servers, m
     key = rotate_key(store, SECOND)
     wait()
     assert not told or key.first == 51
+
+
+def test_a_key_is_rotated_while_a_backup_reads(servers):
+    """Who only reads is not waited for, so nobody waits behind who waits."""
+    store, other = servers
+    for slot in range(1, 12):  # so often that statements are prepared
+        release(store, "anna", slot, 4, randomness=FIRST)
+    with other.database.transaction(write=False) as reading:
+        before = reading.rows("SELECT value FROM facts WHERE name = 'key'")
+        assert rotate_key(store, SECOND).first == 12
+        assert reading.rows("SELECT value FROM facts WHERE name = 'key'") == before
+    assert release(other, "anna", 12, 4, randomness=SECOND)[0].time == 12
+
+
+def test_whoever_has_begun_to_write_is_waited_for(servers):
+    """With statements that were prepared, too: a lock that only their first run took is none."""
+    store, other = servers
+    for slot in range(1, 12):
+        release(other, "anna", slot, 4, randomness=FIRST)
+    key = []
+    rotating = threading.Thread(target=lambda: key.append(rotate_key(store, SECOND)))
+    with other.writing():
+        rotating.start()
+        rotating.join(WAITED)
+        assert not key
+    rotating.join()
+    assert key[0].first == 12

@@ -1,9 +1,10 @@
-"""A process that forks servers: `python -m tests.crash.forking URL [late] [anchor=PLACE]`.
+"""A process that forks servers: `main`, with the arguments URL [late] [anchor=PLACE].
 
-Everything is imported once; each line on standard input forks a server on the same listening
-socket, and its process id comes back on standard output. The socket outlives the servers, so
-clients that connect while none is there wait a moment, and several servers share it. SIGUSR1
-makes the SQLite store of a server read-only, or lets it be written again.
+Everything is imported once, and not again in workers, which import the main module of a process.
+Each line on standard input forks a server on the same listening socket, and its process id comes
+back on standard output. The socket outlives the servers, so clients that connect while none is
+there wait a moment, and several servers share it. SIGUSR1 makes the SQLite store of a server
+read-only, or lets it be written again.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import os
 import signal
 import socket
 import sys
+from contextlib import closing
+from importlib import import_module
 from multiprocessing import forkserver
+from tempfile import TemporaryDirectory
 
 from dphmm.books import MemoryBook, Store
 from dphmm.books.database import Database, Sqlite
 from dphmm.service import ServiceSettings, warm  # noqa: F401  loaded before the forks
-from dphmm.service.app import create_app  # noqa: F401
+from dphmm.service.app import create_app
+from dphmm.service.connections import limited_protocol
 from dphmm.service.server import serve
 from dphmm.service.workers import PROCESSES
 from tests.crash import world
@@ -70,6 +75,9 @@ class _NoBegin:
     def _leave(self, connection, fault):
         pass
 
+    def _check_place(self):
+        pass
+
     def _explained(self, error):
         return self._database._explained(error)
 
@@ -110,6 +118,15 @@ def share_workers() -> None:
     forkserver._forkserver.ensure_running = lambda: None
 
 
+def load_everything() -> None:
+    """Import here, once, what a server imports when it starts."""
+    with TemporaryDirectory() as folder, closing(Store.open(f"{folder}/none.db")) as store:
+        create_app(store, SETTINGS).close()
+    for name in ("uvicorn", "uvicorn.loops.auto", "uvicorn.lifespan.on"):
+        import_module(name)
+    limited_protocol(SETTINGS)
+
+
 def say(word: object) -> None:
     sys.stdout.write(f"{word}\n")
     sys.stdout.flush()
@@ -120,6 +137,7 @@ def main() -> None:
     named = dict(word.split("=", 1) for word in sys.argv[2:] if "=" in word)
     world.release(MemoryBook(), "warm", 1, 4)  # compiled code is loaded before the first fork
     share_workers()
+    load_everything()
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     say(listening.getsockname()[1])
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever ends is gone at once
@@ -131,7 +149,3 @@ def main() -> None:
             run_server(url, late, named.get("anchor"), listening.fileno())
             os._exit(0)
         say(child)
-
-
-if __name__ == "__main__":
-    main()

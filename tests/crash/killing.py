@@ -29,6 +29,7 @@ LONGEST_LIFE = 0.3
 EARLY = 10
 """Every tenth kill may come while the server is still starting."""
 PATIENCE = 60.0
+FORKING = "from tests.crash.forking import main; main()"
 
 
 @dataclass
@@ -143,7 +144,7 @@ class Killing:
         store = Store.open(url, anchor=anchor)
         self._key = create_key(store, "red", SCOPES)
         store.close()
-        command = [sys.executable, "-m", "tests.crash.forking", url, *(["late"] if late else [])]
+        command = [sys.executable, "-c", FORKING, url, *(["late"] if late else [])]
         command += [] if anchor is None else [f"anchor={anchor}"]
         self._forking = subprocess.Popen(
             command,
@@ -162,8 +163,9 @@ class Killing:
 
     def run(self, kills: int) -> Seen:
         """Let the clients release while the server is killed this many times."""
+        servers: list[int] = []
         try:
-            servers = [self._fork() for _ in range(self._servers)]
+            servers += [self._fork() for _ in range(self._servers)]
             scenario = self._ask_until("POST", "/v1/scenarios", paper_scenario.body())["id"]
             self._people = f"/v1/scenarios/{scenario}/people/"
             for person in range(PEOPLE):
@@ -186,10 +188,10 @@ class Killing:
             self._over.set()
             for client in clients:
                 client.join(PATIENCE)
-            for server in servers:
-                self._kill(server)
         finally:
             self._over.set()
+            for server in servers:
+                self._kill(server)
             self._forking.stdin.close()
             self._forking.wait(30)
             self._forking.stdout.close()

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from dphmm.books.watching import Watch
 from dphmm.errors import ArgumentError, DphmmError, StoreError, expect, require
-from dphmm.tables.files import as_path
+from dphmm.tables.files import as_path, is_at
 
 __all__ = ["Database", "Postgres", "Sqlite", "Transaction", "connect"]
 
@@ -153,21 +153,25 @@ class Sqlite(Database):
     def __init__(self, path: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         super().__init__(path)
         self._busy_seconds = busy_seconds
+        self._where = Path(path).absolute()  # wherever the process goes
+        self._opened: os.stat_result | None = None
 
     def _begin(self) -> None:
         super()._begin()
         # SQLite has one writer at a time anyway; its own way of waiting is to sleep and retry.
-        self._writing = threading.Lock()
+        # A thread that was stopped with it has it still, and may have it again.
+        self._writing = threading.RLock()
 
     def _connect(self) -> sqlite3.Connection:
-        if not Path(self.name).absolute().parent.is_dir():
+        self._check_place()
+        if not self._where.parent.is_dir():
             raise StoreError(f"the store {self.name} must stand in a folder that exists")
-        if Path(self.name).exists() and not Path(self.name).is_file():
+        if self._where.exists() and not self._where.is_file():
             # A folder or a device, whose rights are not ours to take away.
             raise StoreError(f"the store {self.name} must be a file, got something else")
-        _close_to_others(self.name)
+        _close_to_others(str(self._where))
         connection = sqlite3.connect(
-            self.name, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+            self._where, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -177,16 +181,31 @@ class Sqlite(Database):
         except sqlite3.Error:
             connection.close()
             raise
+        self._opened = self._opened or os.stat(self._where)
         return connection
+
+    def _check_place(self) -> None:
+        """Refuse a file that nobody finds any more, or that others have replaced."""
+        if self._opened is not None and not is_at(self._where, self._opened):
+            raise StoreError(
+                f"the store {self.name} was moved, deleted or replaced while it was open; nothing "
+                f"more is said, start again"
+            )
 
     @contextmanager
     def transaction(self, write: bool = True) -> Iterator[Transaction]:
         """See `Database.transaction`; a write takes the file's one lock from the start."""
-        if write:
-            with self._writing:
-                yield from self._run("BEGIN IMMEDIATE")
-        else:
+        if not write:
             yield from self._run("BEGIN")
+            return
+        if not self._writing.acquire(timeout=self._busy_seconds):
+            raise self._refusal(sqlite3.SQLITE_BUSY)
+        try:
+            yield from self._run("BEGIN IMMEDIATE")
+        finally:
+            with suppress(RuntimeError):  # as often as it was taken
+                while True:
+                    self._writing.release()
 
     def _is_idle(self, connection: sqlite3.Connection) -> bool:
         return not connection.in_transaction
@@ -195,8 +214,10 @@ class Sqlite(Database):
         connection = None
         try:
             connection = self._connection()
+            self._check_place()
             connection.execute(begin)
             yield _SqliteTransaction(connection)
+            self._check_place()
             connection.execute("COMMIT")
         except BaseException as error:
             if connection is not None:
@@ -224,7 +245,9 @@ class Sqlite(Database):
         return not busy
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        return self._refusal(getattr(error, "sqlite_errorcode", 0) & 0xFF, error)
+
+    def _refusal(self, code: int, error: Exception | None = None) -> StoreError:
         reasons = {
             sqlite3.SQLITE_BUSY: "is locked by another program; try again when it has finished",
             sqlite3.SQLITE_LOCKED: "is locked by another program; try again when it has finished",

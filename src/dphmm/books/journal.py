@@ -31,7 +31,7 @@ from dphmm.release.book import KeyInUse, check_adoption
 from dphmm.release.moment import Line
 from dphmm.release.said import Record
 from dphmm.release.standing import Standing
-from dphmm.tables.files import as_path, hold, sync_folder
+from dphmm.tables.files import as_path, hold, is_at, sync_folder
 
 __all__ = ["END", "HEAD", "Journal", "read_record"]
 
@@ -60,6 +60,7 @@ class Journal(MemoryBook):
     def __init__(self, path: str | Path, time_of: Callable[[int], int | str] | None = None) -> None:
         super().__init__()
         self.path = as_path(path)
+        self._where = self.path.absolute()  # wherever the process goes
         if time_of is not None:
             expect_function(time_of, "time_of")
         self._time_of = time_of
@@ -202,9 +203,11 @@ class Journal(MemoryBook):
         draw another for its moment: the file is let go, and whoever opens it again finds it.
         """
         self._check_open()
+        self._check_place()
         size = self._size
         try:
             yield
+            self._check_place()
         except BaseException:  # whatever its kind: a signal may raise an error of the disk, too
             if not size == self._size == os.fstat(self._file.fileno()).st_size:
                 self._file.close()
@@ -215,6 +218,14 @@ class Journal(MemoryBook):
             raise ArgumentError(
                 "book must be open, got a journal that was closed, or stopped while it was "
                 "written; open it again"
+            )
+
+    def _check_place(self) -> None:
+        """Refuse to write, or to say what was written, where nobody would find it."""
+        if not is_at(self._where, os.fstat(self._file.fileno())):
+            raise DataError(
+                f"{self.path}: ledger must stay where it is while it is open, got it moved, "
+                f"deleted or replaced; nothing more is said"
             )
 
     def _append(self, lines: Sequence[bytes], standings: Sequence[Standing] = ()) -> None:

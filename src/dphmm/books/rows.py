@@ -126,9 +126,17 @@ def person_of(client: str, name: str, row: Row) -> Person:
     )
 
 
-def find_facts(transaction: Transaction) -> dict[str, str]:
-    """What is written of the store as a whole: its version, epoch, key and the like."""
-    return dict(transaction.rows("SELECT name, value FROM facts"))  # type: ignore[arg-type]
+def find_facts(transaction: Transaction, *, writing: bool = False) -> dict[str, str]:
+    """What is written of the store as a whole: its version, epoch, key and the like.
+
+    Who writes locks no row but has the table's lock of those who would, which whoever must be
+    alone waits for, and which nobody who only reads has.
+    """
+    asked = "SELECT name, value FROM facts"
+    if writing:
+        nobody = f"SELECT 1 FROM facts WHERE 1 = 0{transaction.for_update}"
+        asked += f" WHERE NOT EXISTS (SELECT 1 FROM ({nobody}) AS nobody)"
+    return dict(transaction.rows(asked))  # type: ignore[arg-type]
 
 
 def set_fact(transaction: Transaction, name: str, value: str | None) -> None:

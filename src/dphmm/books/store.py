@@ -132,8 +132,8 @@ class Store(StoreReading):
         expected = self.witness.expect() if looked else self.witness.look()
         with self.database.transaction() as transaction:
             if alone:
-                transaction.hold("facts", "ACCESS EXCLUSIVE")  # which whoever writes reads first
-            self._key = key_in_use(self.witness.check(transaction, expected))
+                transaction.hold("facts", "EXCLUSIVE")  # which whoever writes reads first
+            self._key = key_in_use(self.witness.check(transaction, expected, writing=True))
             seals = Seals(transaction)
             yield seals
             number, root = seals.write_root()

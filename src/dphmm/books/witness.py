@@ -74,12 +74,14 @@ class Witness:
             return {}
         return {number: Root(count, "") for number, count in self._seen.copy().items()}
 
-    def check(self, transaction: Transaction, expected: Roots) -> dict[str, str]:
+    def check(
+        self, transaction: Transaction, expected: Roots, *, writing: bool = False
+    ) -> dict[str, str]:
         """Refuse a store that has gone back, or that is another's by now; gives its facts.
 
         What is expected must have been asked before the transaction began.
         """
-        facts = find_facts(transaction)
+        facts = find_facts(transaction, writing=writing)
         if facts != self._checked:
             self._check_facts(facts)
             self._checked = facts

@@ -124,9 +124,9 @@ class TrackFacts:
 
     @property
     def is_all(self) -> bool:
-        """Whether a book says that nothing else was said about the person."""
-        budget = self.track.budget
-        return budget is not None and budget.spent == self.track.stream.standing.spent
+        """Whether a book says that nothing else was spent on the person, under no other law."""
+        counted = sum((said.epsilon for said in self.track.stream.said), Fraction(0))
+        return self.track.budget is not None and self.track.budget.spent == counted
 
     @property
     def left(self) -> Fraction | float | None:
@@ -147,8 +147,13 @@ class TrackFacts:
 
     @property
     def _steps(self) -> list[int]:
-        began = self.track.stream.began
-        return [release.time - began - 1 for release in self.track.releases]
+        time, _ = self._from
+        return [release.time - time - 1 for release in self.track.releases]
+
+    @property
+    def _from(self) -> tuple[int, Belief]:
+        """What was known before the answers: the start or, of an adopted law, what was believed."""
+        return self.track.stream._said_from
 
     @cached_property
     def _heard(self) -> list[FloatArray | None]:
@@ -157,15 +162,15 @@ class TrackFacts:
     @cached_property
     def _at_once(self) -> _Believed:
         """What is believed from what was said until then."""
-        stream = self.track.stream
-        filtered = stream.model.filter(self._heard, start=stream.start, time=stream.began)
+        time, start = self._from
+        filtered = self.track.stream.model.filter(self._heard, start=start, time=time)
         return self._believed([filtered[step] for step in self._steps], self.estimates)
 
     @cached_property
     def _waited(self) -> _Believed:
         """What is believed from what was said until some steps later."""
-        stream = self.track.stream
-        late = FixedLag(stream.model, lag=self.lag, start=stream.start, time=stream.began)
+        time, start = self._from
+        late = FixedLag(self.track.stream.model, lag=self.lag, start=start, time=time)
         settled = [one for row in self._heard for one in late.step(row)]
         beliefs = [one.belief for one in (*settled, *late.finish())]
         return self._believed([beliefs[step] for step in self._steps])
@@ -174,10 +179,10 @@ class TrackFacts:
     def _hindsight(self) -> _Hindsight:
         """What is believed from everything, and what that gave away."""
         stream, heard = self.track.stream, self._heard
-        start, began = stream.start, stream.began
-        seen = stream.model.smooth(heard, start=start, time=began)
-        unseen = stream.model.filter([None] * len(heard), start=start, time=began)
-        until = stream.said[-1].time - began  # statements are about the time until the last answer
+        time, start = self._from
+        seen = stream.model.smooth(heard, start=start, time=time)
+        unseen = stream.model.filter([None] * len(heard), start=start, time=time)
+        until = stream.said[-1].time - time  # statements are about the time until the last answer
         near = place_person(stream, seen[:until], unseen[:until], heard)
         after, before = ([beliefs[step] for step in self._steps] for beliefs in (seen, unseen))
         share = np.mean([one.probabilities for one in after], axis=0)

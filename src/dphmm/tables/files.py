@@ -13,7 +13,16 @@ from typing import Any, BinaryIO
 
 from dphmm.errors import ArgumentError, DataError
 
-__all__ = ["as_path", "check_new", "csv_text", "hold", "read_text", "whole_file", "write_whole"]
+__all__ = [
+    "as_path",
+    "check_new",
+    "csv_text",
+    "hold",
+    "is_at",
+    "read_text",
+    "whole_file",
+    "write_whole",
+]
 
 
 def as_path(path: str | Path, argument: str = "path") -> Path:
@@ -83,6 +92,14 @@ def hold(file: BinaryIO, what: str) -> None:
     except OSError:
         file.close()
         raise DataError(f"{what} must be free, got one in use by a run") from None
+
+
+def is_at(path: str | Path, opened: os.stat_result) -> bool:
+    """Whether a path names the file that was opened there, which may be gone or another by now."""
+    try:
+        return os.path.samestat(os.stat(path), opened)
+    except OSError:
+        return False
 
 
 def write_whole(path: str | Path, content: bytes | str, *, private: bool = False) -> None:
