@@ -41,9 +41,7 @@ def compare(page: Any) -> None:
     page.locator("#radius-text").press("Tab")
     page.get_by_role("tab", name="Compare").click()
     page.locator("#colour").select_option("degree")
-    page.wait_for_selector(
-        '#compare-table [data-row="hindsight"] td:nth-child(3):not(:has-text("…"))'
-    )
+    page.wait_for_selector('#compare-table [data-row="hindsight"]:not(:has-text("…"))')
 
 
 def exposed(page: Any) -> None:
@@ -70,6 +68,9 @@ def city(page: Any) -> None:
     page.locator("#radius-text").press("Tab")
     page.wait_for_load_state("networkidle")
     page.locator("#colour").select_option("degree")
+    page.wait_for_selector("#expected")
+    page.wait_for_selector("#curve-plot .point.now")
+    page.wait_for_selector("#curve-tell:not(:has-text('points'))")
 
 
 def walk(page: Any) -> None:
@@ -89,6 +90,12 @@ def phone(page: Any) -> None:
     open_city(page)
 
 
+def take(page: Any, path: Path) -> None:
+    """A picture without the ring around what was pressed last."""
+    page.evaluate("() => document.activeElement?.blur()")
+    page.screenshot(path=path)
+
+
 def report_day(page: Any) -> None:
     """A person's whole day in the report."""
     page.evaluate("() => document.getElementById('days').scrollIntoView()")
@@ -101,10 +108,10 @@ def report_moment(page: Any) -> None:
 
 
 REPORTS: dict[str, tuple[Callable[[Any], None], dict[str, Any]]] = {
-    "report.png": (report_day, {"viewport": {"width": 1280, "height": 1000}}),
+    "report.png": (report_day, {"viewport": {"width": 1280, "height": 1180}}),
     "report-dark.png": (
         report_moment,
-        {"viewport": {"width": 1280, "height": 1000}, "color_scheme": "dark"},
+        {"viewport": {"width": 1280, "height": 1180}, "color_scheme": "dark"},
     ),
 }
 
@@ -119,7 +126,7 @@ def take_reports(browser: Any, folder: Path) -> None:
             page.goto((Path(made) / "report.html").as_uri())
             prepare(page)
             page.wait_for_timeout(500)
-            page.screenshot(path=folder / name)
+            take(page, folder / name)
             context.close()
 
 
@@ -152,7 +159,8 @@ def main(folder: Path) -> int:
             page.wait_for_load_state("networkidle")
             page.wait_for_timeout(1500)
             page.wait_for_load_state("networkidle")
-            page.screenshot(path=folder / name)
+            page.wait_for_selector("#work", state="hidden")
+            take(page, folder / name)
             context.close()
         take_reports(browser, folder)
         browser.close()

@@ -271,7 +271,7 @@ def test_report_and_studio_draw_the_base_in_the_same_colours_and_places(tmp_path
         feature("LineString", road, highway="primary"),
         feature("Polygon", lake, natural="water"),
     )
-    told = open_file(toml).describe()
+    told = open_file(toml).described
     assert told["base"]["lines"] == {"street": [[0, 0, 2, 1, 3, 3]]}
     assert list(told["base"]["areas"]) == ["water"]
     scripts = Path(basemap.__file__).parents[1] / "studio" / "static" / "js" / "basemap.js"

@@ -27,10 +27,9 @@ POINTS = 0.05
 
 SURE = 0.015
 """The standard error over people that every measurement here has at most, so that a model 8 points
-off passes less than once in twenty times. The largest miss of raw chains that was measured is 2.3
-points, two standard errors from failing. Private chains of 50 or 60 people in the city have their
-own noise too: the means of five draws were -2.3 to 6.0 points for nine seeds (7,500 to 9,000 steps,
-a standard error of 2), and 4.0 for the seed that is here. Their test holds for it alone."""
+off passes less than once in twenty times. Private chains of 60 people in the city have their own
+noise too, of about 5 points for one chain: the study of docs/results/calibration.json has more
+draws of it than there are here, and other people."""
 
 STEPS = {"city": 36_000, "geolife": 12_000, "gowalla": 12_000}
 """How many steps that takes. People of the city stay for hours, so a walk tells little."""

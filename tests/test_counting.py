@@ -256,7 +256,7 @@ def test_the_studio_draws_and_walks(name: str) -> None:
     scenario = town(CHAINS[name]())
     drawing = Drawing("town", "made up", "m", ("x", "y"), CELLS, 100.0)
     opened = Opened(scenario, drawing, scenario.settings.to_toml())
-    assert opened.describe()["n_states"] == 16
+    assert opened.described["n_states"] == 16
     (released,) = walk(opened, read_request(Walk, {"length": 3}, n_states=16))["runs"]
     assert max(released["steps"][-1]["posterior"]["states"]) < 16
     assert Situation.of(scenario, 2).released()["step"] == scenario.check(2).steps[-1].plain()

@@ -254,11 +254,11 @@ def test_what_cannot_be_seen_from_values_is_asked_for(tmp_path: Path) -> None:
 
 def test_columns_that_nobody_uses_are_named_so_that_a_person_is_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
-    path.write_text("rider,time,lat,lon\nann,1211000000,48.1,11.5\nbob,1211000000,48.2,11.6\n")
+    path.write_text("guest,time,lat,lon\nann,1211000000,48.1,11.5\nbob,1211000000,48.2,11.6\n")
     _, report = datasets.load_tracks(path)
     assert list(report.taken) == [
         "person = the file, time = time, latitude = lat, longitude = lon; times are unix; "
-        "not used: rider"
+        "not used: guest"
     ]
     for name in ("device_id", "Vehicle", "MMSI"):
         path.write_text(path.read_text().replace(path.read_text().split(",")[0], name, 1))

@@ -405,6 +405,10 @@ def test_releases_pictures_and_toml_can_be_taken_away(studio: Studio, tmp_path: 
     moment = studio.download("#download-moment").read_text()
     assert "likely after it" in moment
     assert "simulated, step" in moment
+    tracks = ("true walk (simulated)", "answer", "estimate", "six steps later", "in hindsight")
+    for name in tracks:  # as beside the map
+        assert f">{name}</text>" in moment
+        assert name in page.locator("#legend").inner_text()
     studio.tab("save")
     for button in ("#download-plots", "#download-svg", "#download-hull"):
         page.locator("#details").evaluate("(e) => { e.open = true; }")

@@ -122,11 +122,14 @@ def test_versions_are_in_the_link_and_can_be_removed(studio: Any) -> None:
 
 @pytest.mark.browser
 def test_on_a_telephone_both_maps_and_the_numbers_are_there(browser: Any, address: str) -> None:
+    from playwright.sync_api import expect
+
     from tests.studio_page import Studio
 
     studio = Studio(browser, address, viewport={"width": 400, "height": 800}).open()
     studio.tab("compare")
     for field in ("#map", "#map-b", "#compare-table"):
+        expect(studio.page.locator(field)).to_be_visible()
         box = studio.page.locator(field).bounding_box()
         assert box["y"] + 40 < 800, field
         assert box["x"] + box["width"] <= 400, field

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("pydantic")
@@ -24,9 +24,11 @@ from dphmm.chain.chains import TimeVaryingModel
 from dphmm.chain.markov import MarkovModel
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DataError
+from dphmm.noise.cones import Fan
 from dphmm.release.schedule import Schedule
 from dphmm.report import page
 from dphmm.scenario import Clock, Policy, Scenario, Settings, States
+from dphmm.scenario.checking import narrows
 from dphmm.scenario.headline import headline, warnings
 from dphmm.studio import drawing, requests, saving
 from dphmm.studio.effects import Situation, timeline
@@ -35,6 +37,7 @@ from dphmm.studio.requests import read_request
 from dphmm.studio.server import run_in_background, serve
 from tests.colours import blindnesses, difference, parse
 from tests.scenarios import LABELS, paper_scenario, run, scenarios, written
+from tests.test_report import said
 from tests.test_studio_server import Client
 
 TEXT = """\
@@ -71,7 +74,7 @@ def town(tmp_path: Path) -> Path:
 
 
 def test_a_policy_of_two_rules_opens_as_two_rules(town: Path) -> None:
-    shown = saving.open_file(town).describe()["settings"]
+    shown = saving.open_file(town).described["settings"]
     assert (shown["policy.distance"], shown["policy.category"]) == ("4", "category")
     assert (shown["policy.complete"], shown["policy.edges"]) == (False, None)
 
@@ -154,6 +157,24 @@ def test_a_link_is_refused_on_another_scenario(town: Path) -> None:
     assert "link must be one to this scenario" in answer["error"]
 
 
+def test_an_answer_sums_its_noise_once_and_the_same_settings_never_again(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed: list[float] = []
+    sums = Fan.sums
+
+    def counted(fan: Fan, epsilon: float) -> tuple[float, float]:
+        summed.append(epsilon)
+        return sums(fan, epsilon)
+
+    monkeypatch.setattr(Fan, "sums", counted)
+    opened, draft = saving.open_file(town), draft_of(changes={"policy.distance": "5"})
+    found = [Situation.of(opened.scenario_of(draft), 6).effects() for _ in range(2)]
+    assert found[0] == found[1]
+    assert found[0]["released"]["mean_error"] == found[0]["before"]["mean_error"]
+    assert len(summed) == 1
+
+
 def test_own_edges_survive_every_change_of_a_rule(town: Path) -> None:
     opened = saving.open_file(town)
     for changes in ({"policy.distance": "4"}, {"policy.complete": True}, {"policy.category": None}):
@@ -184,6 +205,30 @@ def test_categories_differ_for_every_kind_of_eye_and_are_the_same_in_reports() -
         for seen in blindnesses(parse(palette)):
             apart = [difference(a, b) for i, a in enumerate(seen) for b in seen[i + 1 :]]
             assert min(apart) >= 10
+
+
+def test_borders_and_marks_stand_out_from_what_lies_below() -> None:
+    css = (Path(saving.__file__).parent / "static" / "studio.css").read_text(encoding="utf-8")
+    light, dark = (
+        dict(re.findall(r"--([\w-]+): (#\w{6})", part))
+        for part in re.findall(r"^:root.*?\{(.*?)\}", css, re.S | re.M)[:2]
+    )
+    for theme in (light, light | dark):
+        linear = parse(list(theme.values())) @ [0.2126, 0.7152, 0.0722]
+        bright = dict(zip(theme, linear.tolist(), strict=True))
+
+        def ratio(one: str, other: str, of: dict[str, float] = bright) -> float:
+            low, high = sorted((of[one], of[other]))
+            return (high + 0.05) / (low + 0.05)
+
+        grounds = ("paper", "surface")
+        for text in ("ink", "ink-soft", "accent", "alarm", "good"):
+            assert min(ratio(text, ground) for ground in grounds) >= 4.5, text
+        for mark in ("a", "b", "alarm", "accent", "edge", "own", "line-strong", "focus"):
+            assert min(ratio(mark, ground) for ground in grounds) >= 3, mark
+        for mark in ("a", "b", "alarm", "accent", "own"):
+            assert ratio(mark, "land") >= 3, mark
+        assert ratio("on-accent", "accent") >= 4.5
 
 
 def test_the_difference_of_colours_is_the_published_one() -> None:
@@ -363,10 +408,21 @@ def test_the_page_says_what_check_says_at_every_step(
             single = [client.ask("/api/released", **asked, step=one["time"]) for one in shown]
             before = [client.ask("/api/effects", **asked, step=one["time"]) for one in shown]
             client.ask("/api/save", **asked)
-        said = json.loads(run("check", path, "--json", "--steps", 4).output)["steps"]
+        told = json.loads(run("check", path, "--json", "--steps", 4).output)["steps"]
+        saved = Scenario.load(path)
+    # What check says of the same file without repair is what the page says of it before repair.
+    alone = saved.replace(repair=None, full_rank=False).check(4).steps
+    for bare, step in zip(before, alone, strict=True):
+        shown_before = bare["before"]
+        assert (shown_before["mean_error"], shown_before["error"], shown_before["rank"]) == (
+            step.mean_error,
+            step.error,
+            step.rank,
+        )
+        assert shown_before["least"] == step.least_protection
     labels = file[0].labels
-    assert len(said) == len(shown)
-    for step, row, one, bare in zip(said, shown, single, before, strict=True):
+    assert len(told) == len(shown)
+    for step, row, one, bare in zip(told, shown, single, before, strict=True):
         assert one["step"] == step
         assert {name: row[name] for name in COMPARED} == {name: step[name] for name in COMPARED}
         assert (row["exposed_before"], row["exposed"], row["added"]) == tuple(
@@ -374,6 +430,17 @@ def test_the_page_says_what_check_says_at_every_step(
         )
         assert [labels[state] for state in bare["before"]["exposed"]] == step["exposed_before"]
         assert [labels[state] for state in one["exposed"]] == step["exposed"]
+
+
+@given(scenarios(), st.integers(0, 99))
+def test_a_report_has_the_errors_of_the_page_at_every_step(scenario: Scenario, seed: int) -> None:
+    steps = timeline(scenario, 4)["steps"]
+    checked = scenario.check(4).steps
+    assume(not narrows(scenario, checked))
+    path = scenario.model.sample(4, rng=np.random.default_rng(seed), start=scenario.start)
+    facts = said(scenario, "somebody", path.tolist(), seed=seed)
+    shown = [one["mean_error"] for one in steps] + 4 * [steps[-1]["mean_error"]]
+    assert facts.noises[:, 0].tolist() == shown[:4]
 
 
 def test_a_timeline_ends_with_the_step_that_lasts() -> None:

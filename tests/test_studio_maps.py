@@ -81,7 +81,7 @@ def hexagons(tmp_path: Path) -> Path:
 
 def test_outlines_are_those_of_reports(polygons: Path) -> None:
     opened = open_file(polygons)
-    outlines = opened.describe()["outlines"]
+    outlines = opened.described["outlines"]
     rings = Ground.read(opened.scenario, polygons.parent).rings
     assert [len(own) for own in outlines] == [2, 1, 1]
     for flat, own in zip(outlines, rings, strict=True):
@@ -90,13 +90,13 @@ def test_outlines_are_those_of_reports(polygons: Path) -> None:
 
 
 def test_a_slider_ends_after_a_few_hexagons(hexagons: Path) -> None:
-    radius = open_file(hexagons).describe()["radius"]
+    radius = open_file(hexagons).described["radius"]
     assert 3_000 < float(radius["most"]) < 8_000
 
 
 def test_squares_of_a_grid_stay_squares(tmp_path: Path) -> None:
     town = Map.squares(48.137, 11.575, kilometres=6, cell=1)
-    about = open_file(write_scenario(tmp_path, town, distance="2000")).describe()
+    about = open_file(write_scenario(tmp_path, town, distance="2000")).described
     assert about["outlines"] is None
     assert about["cell"] is not None
 
@@ -150,14 +150,109 @@ def test_who_is_under_the_pointer_and_hatching_follow_borders_and_holes(studio: 
 def test_polygons_are_drawn_named_and_hatched_as_they_are(drawn: Studio) -> None:
     drawn.tab("save")
     picture = drawn.download("#download-svg").read_text(encoding="utf-8")
-    paths = re.findall(r'<path d="([^"]*)" fill="[^"]*" fill-rule="evenodd"', picture)
-    # Each once, and the lonely one filled once more because nobody hides it.
-    shapes = [path for path in paths if path.count("z")]
-    assert sorted(path.count("z") for path in shapes) == [1, 1, 1, 2]
+    paths = re.findall(r'<path d="(M[^"]*z)" fill="#[^"]*"', picture)
+    # All together, as they have one colour, and the lonely one once more as nobody hides it.
+    assert sorted(path.count("z") for path in paths) == [1, 4]
     assert "exposed (1)" in drawn.page.locator("#legend").inner_text()
     names = drawn.page.locator(".state-label").all_text_contents()
     assert set(names) <= {"west", "east", "alone"}
     assert "alone" in names
+
+
+PIXEL = """([x, y]) => {
+  const canvas = document.querySelector("#map canvas");
+  const density = canvas.width / canvas.clientWidth;
+  return [...canvas.getContext("2d").getImageData(x * density, y * density, 1, 1).data];
+}"""
+
+
+@pytest.mark.browser
+def test_a_hole_stays_free_and_what_two_polygons_share_is_filled(
+    browser: Any, tmp_path: Path
+) -> None:
+    rings = [
+        [square(11.5, 48.1, 0.05), square(11.51, 48.11, 0.01)],
+        [square(11.53, 48.13, 0.05)],
+    ]
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"label": name},
+            "geometry": {"type": "Polygon", "coordinates": ring},
+        }
+        for name, ring in zip(("one", "two"), rings, strict=True)
+    ]
+    given = tmp_path / "given.geojson"
+    given.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    path = write_scenario(tmp_path, Map.of_places(given), distance="9000")
+    with run_in_background(path) as address:
+        studio = Studio(browser, address).open()
+        studio.tool("look")
+        # From west to east 0.08 degrees, from south to north as many: where a degree is drawn.
+        corners = studio.page.evaluate(
+            """async () => {
+              const canvas = document.querySelector("#map canvas");
+              const { width, height } = canvas;
+              const data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+              const found = [width, height, 0, 0];
+              for (let i = 3; i < data.length; i += 4) {
+                if (data[i] < 250) continue;
+                const [x, y] = [((i - 3) / 4) % width, Math.floor((i - 3) / 4 / width)];
+                found[0] = Math.min(found[0], x); found[1] = Math.min(found[1], y);
+                found[2] = Math.max(found[2], x); found[3] = Math.max(found[3], y);
+              }
+              const density = width / canvas.clientWidth;
+              return found.map((value) => value / density);
+            }"""
+        )
+        left, top, right, bottom = corners
+
+        def at(east: float, north: float) -> list[int]:
+            x = left + (right - left) * (east - 11.5) / 0.08
+            y = bottom - (bottom - top) * (north - 48.1) / 0.08
+            return list(studio.page.evaluate(PIXEL, [x, y]))
+
+        assert at(11.514, 48.117)[3] == 0, "a lake is no part of its district"
+        one, shared, two = at(11.505, 48.14), at(11.535, 48.146), at(11.57, 48.17)
+        assert one == shared == two
+        assert shared[3] == 255
+        studio.context.close()
+
+
+COUNTED = """async () => {
+  const counts = { styles: 0, paths: 0 };
+  const style = globalThis.getComputedStyle;
+  globalThis.getComputedStyle = (...given) => {
+    counts.styles += 1;
+    return style.apply(globalThis, given);
+  };
+  const begin = CanvasRenderingContext2D.prototype.beginPath;
+  CanvasRenderingContext2D.prototype.beginPath = function counted() {
+    counts.paths += 1;
+    return begin.apply(this);
+  };
+  document.getElementById("zoom-in").click();
+  await new Promise((resolve) => { setTimeout(resolve, 600); });
+  const many = counts.paths;
+  counts.paths = counts.styles = 0;
+  document.getElementById("zoom-fit").click();
+  await new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
+  return { ...counts, many };
+}"""
+
+
+@pytest.mark.browser
+def test_a_drawing_of_hexagons_asks_for_no_style_and_begins_no_path_for_each(
+    browser: Any, hexagons: Path
+) -> None:
+    with run_in_background(hexagons) as address:
+        studio = Studio(browser, address).open()
+        studio.settle()
+        counts = studio.page.evaluate(COUNTED)
+        cells = len(open_file(hexagons).scenario.states)
+        assert 0 < counts["styles"] < 20 < cells
+        assert 0 < counts["paths"] < cells
+        studio.context.close()
 
 
 @pytest.mark.browser
@@ -168,10 +263,10 @@ def test_every_hexagon_is_drawn_and_a_name_that_does_not_fit_is_left_out(
         studio = Studio(browser, address).open()
         studio.tab("save")
         picture = studio.download("#download-svg").read_text(encoding="utf-8")
-        shapes = re.findall(r'<path d="M[^"]*z" fill="[^"]*" fill-rule="evenodd"', picture)
+        shapes = re.findall(r'<path d="(M[^"]*z)" fill="#[^"]*"', picture)
         count = len(open_file(hexagons).scenario.states)
         assert count > 20
-        assert len(shapes) == count
+        assert sum(shape.count("z") for shape in shapes) == count
         assert studio.page.locator(".state-label").count() == 0, "names are wider than cells"
         assert studio.axe() == []
         assert studio.problems == []

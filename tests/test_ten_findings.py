@@ -6,16 +6,23 @@ A table to find them by; each name must be that of a test.
 from __future__ import annotations
 
 from importlib import import_module
+from math import log
+from pathlib import Path
 
 import pytest
 
+from dphmm.evaluate.protocol import protocol
+from dphmm.evaluate.results import read_result
 from tests.findings import check_tests
+
+RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 
 FINDINGS = {
     "1. a private model is worse than none, without a word": (
         "test_private.test_fifty_people_of_a_made_up_city_beat_a_walk_that_knows_no_data",
         "test_private.test_people_of_geolife_are_followed_by_a_model_that_is_private_for_others",
         "test_private.test_people_who_go_farther_than_memory_reaches_have_a_chain_that_reaches_them",
+        "test_private.test_noise_on_the_few_who_leave_does_not_decide_how_long_people_stay",
         "test_judging.test_learn_judges_and_refuses_what_is_worse_than_none",
     ),
     "2. errors are to the cell, and nobody says what lies outside the map": (
@@ -28,6 +35,9 @@ FINDINGS = {
         "test_judging.test_check_doubts_a_model_by_which_nobody_moves",
     ),
     "4. files without a header, Unix times, other people's trips, tables": (
+        "test_newcomers.test_a_ride_is_its_start_and_its_end",
+        "test_newcomers.test_rides_go_all_the_way",
+        "test_newcomers.test_a_collar_of_windows_with_commas_and_days_first_is_read",
         "test_reading.test_every_kind_of_file_gives_the_same_tracks",
         "test_reading.test_every_kind_of_table_gives_the_same_tracks",
         "test_reading.test_steps_are_texts_for_dates_and_numbers_for_numbers",
@@ -131,3 +141,29 @@ def test_there_are_as_many_kinds_of_bad_input_as_were_wanted() -> None:
         assert kinds.count(command) >= 5
     assert len(import_module("tests.test_cli_import").BAD) >= 10
     assert len(import_module("tests.test_judging").BAD) >= 10
+
+
+def test_measured_regions_and_errors_are_within_what_was_wanted() -> None:
+    # What was measured last on GeoLife, Gowalla and the made-up city, whoever's chain it is.
+    chosen, found = protocol()["calibration"], read_result(RESULTS / "calibration.json").values
+    for name in chosen["steps"]:
+        for chain in ("private", "places", "momentum"):
+            for mass in ("50%", "90%"):
+                miss = found[f"{name}.{chain}.miss.{mass}"].value
+                assert abs(float(miss)) <= 100 * chosen["points"], (name, chain, mass)
+            expected = float(found[f"{name}.{chain}.expected"].value)
+            assert abs(log(expected)) <= log(chosen["factor"]), (name, chain)
+
+
+def test_measured_estimates_of_private_chains_are_as_near_as_was_wanted() -> None:
+    found = read_result(RESULTS / "private.geolife.json").values
+    for epsilon, goals in protocol()["private"]["goals"].items():
+        for kind, goal in zip(("filtered", "smoothed"), goals, strict=True):
+            assert float(found[f"{epsilon}.share.{kind}"].value) <= goal, (epsilon, kind)
+
+
+def test_the_five_commands_and_the_report_have_targets_in_the_benchmarks() -> None:
+    text = (RESULTS.parent.parent / "benchmarks" / "bench_commands.py").read_text("utf-8")
+    for target in ('"value <= 30" if words[0] == "report"', '"s", target="value <= 60"',
+                   '"MB", target="value <= 1000"'):  # fmt: skip
+        assert target in text

@@ -163,8 +163,9 @@ class Killing:
 
     def run(self, kills: int) -> Seen:
         """Let the clients release while the server is killed this many times."""
+        servers: list[int] = []
         try:
-            servers = [self._fork() for _ in range(self._servers)]
+            servers += [self._fork() for _ in range(self._servers)]
             scenario = self._ask_until("POST", "/v1/scenarios", paper_scenario.body())["id"]
             self._people = f"/v1/scenarios/{scenario}/people/"
             for person in range(PEOPLE):
@@ -187,10 +188,10 @@ class Killing:
             self._over.set()
             for client in clients:
                 client.join(PATIENCE)
-            for server in servers:
-                self._kill(server)
         finally:
             self._over.set()
+            for server in servers:
+                self._kill(server)
             self._forking.stdin.close()
             self._forking.wait(30)
             self._forking.stdout.close()

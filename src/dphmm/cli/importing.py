@@ -111,7 +111,8 @@ def command(
         problem = max(report.problems, key=lambda name: report.problems[name])
         raise DataError(
             f"tracks must hold good rows, got {report.rows_bad} bad ones, mostly: {problem}; "
-            f"--time says how times are written, --column which column is which"
+            f"--time says how times are written, such as '%d/%m/%Y %H:%M', and --column which "
+            f"column is which"
         )
     placed = datasets.place_trips(table, town, clock, outside=outside, gaps=gaps)
     text = placed.table.write_csv(datetime_format="%Y-%m-%dT%H:%M:%SZ")

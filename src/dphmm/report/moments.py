@@ -58,6 +58,13 @@ class Moments:
             return [""] * len(self.slots)
         return [_whole(time.astimezone(UTC)) for time in self._local]
 
+    @cached_property
+    def dated(self) -> list[str | int]:
+        """Each by the local clock, always with its day and year; whole numbers as they are."""
+        if not self.clock.has_dates:
+            return [self.clock.time_of(slot) for slot in self.slots]
+        return [_whole(time) for time in self._local]
+
     def span(self, first: int, last: int) -> str:
         """From one of the moments to another, in words."""
         if first == last:

@@ -104,7 +104,10 @@ def _flat(rings: list[list[FloatArray]]) -> list[list[list[float]]]:
     """The rings of each state as x, y, x, y..., as finely as a screen can show."""
     corners = np.concatenate([ring for own in rings for ring in own])
     digits = max(0, 5 - int(np.floor(np.log10(max(float(np.ptp(corners, axis=0).max()), 1e-9)))))
-    return [[ring[:-1].round(digits).ravel().tolist() for ring in own] for own in rings]
+    flat = corners.round(digits).ravel().tolist()
+    ends = iter(np.cumsum([2 * len(ring) for own in rings for ring in own]).tolist())
+    # The last corner is the first again.
+    return [[flat[(end := next(ends)) - 2 * len(ring) : end - 2] for ring in own] for own in rings]
 
 
 def _moves(scenario: Scenario) -> list[int] | None:

@@ -98,6 +98,14 @@ class Situation:
         before = self.before
         return degree_of_protection(self.scenario.query, before.policy, self.possible, before.body)
 
+    @cached_property
+    def noise_before(self) -> Noise:
+        """The noise before repair: where that has nothing to do, the plan's own, summed once."""
+        before = self.before.noise
+        after = self.scenario.plan.at(self.possible).noise if self.is_sound else before
+        same = np.array_equal(before.body.lattice_vertices, after.body.lattice_vertices)
+        return after if same else before
+
     @property
     def is_sound(self) -> bool:
         """Whether repair has nothing to do."""
@@ -132,7 +140,7 @@ class Situation:
             else asdict(often) | {"epsilon": as_text(often.epsilon), "words": str(often)},
             "lasting": _lasting_price(self.scenario),
             **_day(self.scenario),
-            "before": self._protection(self.before, self.degree),
+            "before": self._protection(self.before, self.noise_before, self.degree),
             "released": self.released() if self.is_sound else None,
         }
 
@@ -145,7 +153,7 @@ class Situation:
             "headline": headline(self.scenario, step),
             "warnings": warnings(self.scenario, step),
             "added": after.added.tolist(),
-            **self._protection(after, degree),
+            **self._protection(after, after.noise, degree),
         }
 
     def repairs(self, state: int | None) -> dict[str, Any]:
@@ -178,7 +186,9 @@ class Situation:
             "n_candidates": int(self.possible.sum()) - 1,
         }
 
-    def _protection(self, step: Protected, degree: IntArray | None = None) -> dict[str, Any]:
+    def _protection(
+        self, step: Protected, noise: Noise, degree: IntArray | None = None
+    ) -> dict[str, Any]:
         """Who is exposed under a step's noise, and how far its answers are off."""
         if degree is None:
             query = self.scenario.query
@@ -187,7 +197,7 @@ class Situation:
             "degree": degree.tolist(),
             "exposed": np.flatnonzero(degree == 1).tolist(),
             "least": int(degree[self.possible].min()),
-            **self._cost(step.noise),
+            **self._cost(noise),
             "hull": _hull(step.hull, step.body),
         }
 

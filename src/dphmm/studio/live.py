@@ -17,6 +17,7 @@ from typing import Any
 
 from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError
+from dphmm.report.moments import Moments
 from dphmm.scenario import Scenario
 from dphmm.studio.drawing import Drawing
 from dphmm.studio.watching import News, Source, Told, Whose
@@ -193,7 +194,7 @@ class Live:
         }
 
     def _time(self, slot: int) -> str | int:
-        return self._scenario.settings.clock.time_of(slot)
+        return Moments(self._scenario.settings.clock, [slot]).dated[0]
 
 
 def _name(whose: Whose) -> str:

@@ -68,7 +68,8 @@ class Opened:
         pairs = (sorted((number[a], number[b])) for a, b in self.scenario.edges)
         return [list(pair) for pair in sorted({(a, b) for a, b in pairs})]
 
-    def describe(self) -> dict[str, Any]:
+    @cached_property
+    def described(self) -> dict[str, Any]:
         """What the page needs to draw the scenario and to edit it."""
         return {
             "fingerprint": self.fingerprint,
@@ -113,6 +114,9 @@ class Opened:
         if settings.policy.edges is None:
             edges = ()
         made = Scenario.from_settings(settings, own.states, own.model, own.source, edges)
+        kept = (settings.columns, settings.step, settings.query)
+        if kept == (own.settings.columns, own.settings.step, own.settings.query):
+            vars(made)["query"] = own.query  # so it need not be put on its lattice again
         try:
             _ = made.plan, made.start
         except ScenarioError:

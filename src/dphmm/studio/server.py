@@ -119,7 +119,7 @@ class Shelf:
     def _keep(self, opened: Opened) -> dict[str, Any]:
         with self._lock:
             self._opened[opened.fingerprint] = opened
-        return {"world": opened.fingerprint, **opened.describe()}
+        return {"world": opened.fingerprint, **opened.described}
 
 
 def create_app(

@@ -19,6 +19,7 @@ from dphmm.errors import BudgetError
 from dphmm.geometry.exact import as_text
 from dphmm.noise.randomness import SeededRandomness
 from dphmm.release.stream import Stream
+from dphmm.report.moments import Moments
 from dphmm.scenario import Scenario
 from dphmm.studio.drawing import Drawing
 from dphmm.studio.effects import exact_number
@@ -50,7 +51,7 @@ def walk(opened: Opened, request: Walk) -> dict[str, Any]:
     return {
         "simulated": True,
         "person": person,
-        "times": [_time(runs[0], time) for time in range(1, request.length + 1)],
+        **_times(runs[0], request.length),
         **films[person],
         "others": [film for film in films if film is not films[person]],
         "mean_error": [_pool([film["runs"][i] for film in films]) for i in range(len(runs))],
@@ -104,10 +105,13 @@ def _path(scenario: Scenario, seed: int, length: int) -> IntArray:
     return path
 
 
-def _time(scenario: Scenario, steps: int) -> str | int | None:
-    """When it is after some steps, if the clock says so."""
-    clock = scenario.settings.clock
-    return None if clock.first_slot is None else clock.time_of(clock.first_slot + steps)
+def _times(scenario: Scenario, length: int) -> dict[str, Any]:
+    """When each step is by the clock of the place, if the scenario says when the first is."""
+    first = scenario.settings.clock.first_slot
+    if first is None:
+        return {"times": None, "zone": ""}
+    moments = Moments(scenario.settings.clock, range(first + 1, first + length + 1))
+    return {"times": moments.labels, "zone": moments.zone}
 
 
 def _release(

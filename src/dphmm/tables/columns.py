@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from dphmm.errors import DataError, expect
@@ -11,15 +12,28 @@ __all__ = ["ALIASES", "match_columns"]
 ALIASES = {
     "person": ("person", "person_id", "user", "user_id", "userid", "uid", "device", "device_id",
                "deviceid", "vehicle", "vehicle_id", "taxi", "taxi_id", "driver", "driver_id",
+               "rider", "rider_id", "bike_id", "bikeid", "individual-local-identifier",
+               "animal", "animal_id", "collar", "collar_id", "collarid",
                "mmsi", "imei", "id", "name"),
-    "date": ("date", "day"),
-    "time": ("time", "timestamp", "datetime", "date_time", "utc", "ts"),
-    "latitude": ("latitude", "lat"),
-    "longitude": ("longitude", "lon", "lng", "long"),
+    "date": ("date", "day", "utc_date"),
+    "time": ("time", "timestamp", "datetime", "date_time", "utc", "ts", "utc_time",
+             "started_at", "start_time", "starttime", "pickup_datetime", "tpep_pickup_datetime"),
+    "latitude": ("latitude", "lat", "location-lat", "start_lat", "start_latitude",
+                 "start_station_latitude", "pickup_latitude"),
+    "longitude": ("longitude", "lon", "lng", "long", "location-long", "start_lng", "start_lon",
+                  "start_longitude", "start_station_longitude", "pickup_longitude"),
+    "end_time": ("end_time", "ended_at", "stop_time", "stoptime", "dropoff_datetime",
+                 "tpep_dropoff_datetime"),
+    "end_latitude": ("end_latitude", "end_lat", "end_station_latitude", "dropoff_latitude"),
+    "end_longitude": ("end_longitude", "end_lng", "end_lon", "end_station_longitude",
+                      "dropoff_longitude"),
     "x": ("x",),
     "y": ("y",),
     "state": ("state", "label"),
 }  # fmt: skip
+
+UNIT = re.compile(r"\s*(\[[^\]]*\]|\([^)]*\))\s*$")
+"""In what something is measured, behind its name."""
 
 
 def match_columns(
@@ -31,14 +45,17 @@ def match_columns(
     """The columns that were found, by our names; `place` is where the header stands.
 
     A number that is no name counts the columns, from 1. A name within another, as objects of JSON
-    have them, counts by its last part where nothing else does.
+    have them, counts by its last part where nothing else does, and a unit in brackets for nothing.
 
     >>> match_columns("a.csv:1", ["User_ID", "lat"], ["person", "time", "latitude"], None)
     {'person': 'User_ID', 'latitude': 'lat'}
+    >>> match_columns("b.csv:1", ["Collar", "Latitude [deg]"], ["latitude"], None)
+    {'latitude': 'Latitude [deg]'}
     """
     expect({} if columns is None else columns, Mapping, "columns")
     names = list(header)
-    lowered = {name.strip().lower(): name for name in reversed(names)}
+    lowered = {UNIT.sub("", name).strip().lower(): name for name in reversed(names)}
+    lowered |= {name.strip().lower(): name for name in reversed(names)}
     inner = {name.rpartition(".")[2]: theirs for name, theirs in lowered.items()} | lowered
     found = {}
     for ours in wanted:

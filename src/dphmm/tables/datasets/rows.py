@@ -19,6 +19,9 @@ __all__: list[str] = []
 
 PLACES = (("latitude", "longitude"), ("x", "y"), ("state",))
 
+END = {"end_time": "time", "end_latitude": "latitude", "end_longitude": "longitude"}
+"""Columns of rides: a row is a start and an end."""
+
 MOST_NAMED = 8
 """Columns that are named although nobody uses them."""
 
@@ -65,7 +68,10 @@ class Meaning:
                 f"{file}:1: header must have {' and '.join(missing)}; "
                 f"say which column is which, such as time=4 or time=when, by --column or columns="
             )
-        wanted = ("person", "date", "time", *self.place)
+        wanted = ["person", "date", "time", *self.place]
+        # A day of its own may be that of the start only.
+        if self.place == PLACES[0] and all(name in found for name in END) and "date" not in found:
+            wanted += END
         self.names = {name: found[name] for name in wanted if name in found}
 
     @classmethod
@@ -93,7 +99,13 @@ class Meaning:
             parts.insert(0, "person = the file")
         left = [_shown(name) for name in self.header if name not in self.names.values()]
         unused = f"; not used: {', '.join(left[:MOST_NAMED])}" if left else ""
-        return f"{', '.join(parts)}; times are {self.times.form or 'dates'}{unused}"
+        unused += f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+        rides = "; a row is a start and an end" if self._is_rides else ""
+        return f"{', '.join(parts)}; times are {self.times.form or 'dates'}{rides}{unused}"
+
+    @property
+    def _is_rides(self) -> bool:
+        return "end_time" in self.names
 
     def judge(self, fields: pl.DataFrame) -> pl.DataFrame:
         """Typed rows, each with its problem or null.
@@ -101,6 +113,10 @@ class Meaning:
         The fields have our names, and `number`; `whole` says which rows had all of their fields.
         """
         polars = require("polars", "geo")
+        if self._is_rides:
+            ends = fields.drop(END.values()).rename(END)
+            both = [fields.drop(END), ends.select(fields.drop(END).columns)]
+            fields = polars.concat(both).sort("number", maintain_order=True)
         if "person" not in self.names:
             fields = fields.with_columns(person=polars.lit(self.owner))
         if "date" in self.names:

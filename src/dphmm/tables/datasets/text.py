@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 _SAMPLE = 50
 _MOST = 0.8
-_DAY = r"\d{4}-\d\d-\d\d"
+_DAY = r"(\d{4}-\d\d-\d\d|\d\d?\.\d\d?\.\d{4})"
 _CLOCK = r"\d\d:\d\d(:\d\d([.,]\d+)?)?( ?(Z|[+-]\d\d:?\d\d))?"
 _KINDS = {
     "moment": rf"{_DAY}[T ]{_CLOCK}",

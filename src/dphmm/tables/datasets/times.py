@@ -21,6 +21,8 @@ _TIME = (
 _LARGEST_OFFSET = 14 * 60
 _UNIX = {"unix": (1e8, 5e9, 1_000_000), "unix-ms": (1e11, 5e12, 1_000)}
 """Where such numbers lie from 1973 to 2128, and how many microseconds one of them is."""
+_DAY_FIRST = (r"^\d\d?\.\d\d?\.\d{4} \d\d?:\d\d", "%d.%m.%Y %H:%M")
+"""Days before months wherever dots part them; with slashes nobody can tell."""
 _WHOLE = "whole numbers"
 _LAST_MICROSECOND = 253_402_300_799_000_000
 """Of the year 9999."""
@@ -53,7 +55,7 @@ class Times:
             return
         numbers = sample.cast(polars.Float64, strict=False).drop_nulls()
         if 2 * len(numbers) <= len(sample):
-            self.form = "iso"
+            self.form = _dotted(sample.cast(polars.String).str.strip_chars()) or "iso"
             return
         size = float(np.median(numbers.to_numpy()))
         sizes = ((form, low, high) for form, (low, high, _) in _UNIX.items())
@@ -135,6 +137,15 @@ class Times:
             .alias("time")
         )["time"]
         return shifted
+
+
+def _dotted(sample: pl.Series) -> str | None:
+    """The form of times whose days are parted by dots, if most are."""
+    like, form = _DAY_FIRST
+    if 2 * int(sample.str.contains(like).sum()) <= len(sample):
+        return None
+    seconds = 2 * int(sample.str.contains(like + r":\d\d$").sum()) > len(sample)
+    return f"{form}:%S" if seconds else form
 
 
 def _zone_of(instants: pl.Series) -> str | None:

@@ -1,7 +1,7 @@
 // The trade-off: how far off answers are along one setting, with the present point; a point is
 // chosen by a click or by Enter. Each point is computed by the server as a draft of its own.
 
-import { h, fill, length, lasts, short, debounce } from "./elements.js";
+import { h, fill, length, lasts, short, debounce, widthOf } from "./elements.js";
 import { choices } from "./tools.js";
 import { valueOf, withValues, withoutSchedule } from "./state.js";
 
@@ -20,7 +20,8 @@ const OWN = {
   budget: ["epsilon", "limit"],
 };
 const MANY = 2500;
-const [WIDTH, HEIGHT] = [300, 150];
+const HEIGHT = 150;
+const GUESS = "a guess without any answer";
 const MARGIN = { left: 46, right: 12, top: 10, bottom: 24 };
 
 export function curveKey(world, view, axis) {
@@ -152,12 +153,14 @@ export class Curve {
   }
 
   draw() {
-    const root = d3.select(this.svg).attr("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+    const root = d3.select(this.svg);
     const focused = this.svg.contains(document.activeElement) ? document.activeElement.dataset.value : null;
     root.selectAll("*").remove();
     const known = this.points.filter(({ error }) => error !== null);
     this.svg.setAttribute("aria-label", `Trade-off: error against ${this.axis}, ${this.points.length} points`);
     this.svg.classList.toggle("hidden-plot", !known.length);
+    this.wide = widthOf(this.svg);
+    root.attr("viewBox", `0 0 ${this.wide} ${HEIGHT}`);
     const present = this.present;
     const here = this.points.find((point) => point.number === present);
     this.say(here);
@@ -165,12 +168,13 @@ export class Curve {
     const { x, y } = this.scales(root, known);
     const silent = known[0].silent ?? null;
     if (silent !== null && y(silent) > MARGIN.top) {
-      root.append("path").attr("class", "limit").attr("d", `M${MARGIN.left},${y(silent)}H${WIDTH - MARGIN.right}`);
-      root.append("text").attr("class", "limit-text").attr("x", WIDTH - MARGIN.right - 2).attr("y", y(silent) - 4).attr("text-anchor", "end").text("a guess without any answer");
+      root.append("path").attr("class", "limit").attr("d", `M${MARGIN.left},${y(silent)}H${this.wide - MARGIN.right}`);
+      const [at, down] = this.room(known, x, y, silent);
+      root.append("text").attr("class", "limit-text").attr("x", at).attr("y", down).text(GUESS);
     }
     const line = (read) => d3.line().x(({ number: value }) => x(value)).y((point) => y(read(point)))(known);
     // A line that leaves the picture is cut off at its edge, never bent along it.
-    const [width, height] = [WIDTH - MARGIN.left, HEIGHT - MARGIN.top - MARGIN.bottom];
+    const [width, height] = [this.wide - MARGIN.left, HEIGHT - MARGIN.top - MARGIN.bottom];
     const inside = root.append("svg").attr("x", MARGIN.left).attr("y", MARGIN.top).attr("width", width).attr("height", height);
     inside.attr("viewBox", `${MARGIN.left} ${MARGIN.top} ${width} ${height}`);
     inside.append("path").attr("class", "line a").attr("d", line(({ error }) => error));
@@ -179,10 +183,23 @@ export class Curve {
     if (focused !== null) this.svg.querySelector(`[data-value="${focused}"]`)?.focus();
   }
 
+  // Where the words about a guess cover the fewest points: above or below its line, at either end.
+  room(known, x, y, silent) {
+    const wide = 6.4 * GUESS.length;
+    const places = [this.wide - MARGIN.right - wide - 2, MARGIN.left + 4].flatMap((from) =>
+      [-4, 13].map((below) => [from, y(silent) + below]),
+    );
+    const covered = ([from, down]) => {
+      const hidden = known.filter(({ number: value, error }) => x(value) > from - 6 && x(value) < from + wide + 6 && y(error) > down - 17 && y(error) < down + 9);
+      return hidden.length + (down > HEIGHT - MARGIN.bottom || down < MARGIN.top + 8 ? known.length : 0);
+    };
+    return places.toSorted((a, b) => covered(a) - covered(b))[0];
+  }
+
   scales(root, known) {
     const numbers = this.points.map(({ number: value }) => value);
     const make = this.axis === "radius" ? d3.scaleLinear : d3.scaleLog;
-    const x = make(d3.extent(numbers), [MARGIN.left + 8, WIDTH - MARGIN.right - 6]);
+    const x = make(d3.extent(numbers), [MARGIN.left + 8, this.wide - MARGIN.right - 6]);
     const errors = known.flatMap(({ error, now }) => [error, now ?? 0]).toSorted((a, b) => a - b);
     // Errors far beyond a guess without any answer would flatten all the others; where the present
     // one, or every one, lies beyond, they are what there is to see.
@@ -192,14 +209,14 @@ export class Curve {
     const y = d3.scaleLinear([0, Math.max(most * 1.06, 1e-12)], [HEIGHT - MARGIN.bottom, MARGIN.top]);
     const grid = root.append("g").attr("class", "grid");
     for (const tick of y.ticks(4)) {
-      grid.append("path").attr("d", `M${MARGIN.left},${y(tick)}H${WIDTH - MARGIN.right}`);
+      grid.append("path").attr("d", `M${MARGIN.left},${y(tick)}H${this.wide - MARGIN.right}`);
       root.append("text").attr("class", "axis-text").attr("x", MARGIN.left - 5).attr("y", y(tick) + 4).attr("text-anchor", "end").text(tick ? length(tick, this.world.unit) : "0");
     }
     let last = -Infinity;
     for (const value of numbers) {
       const text = this.words(value);
       const half = 3.6 * text.length;
-      if (x(value) - half < last + 6 || x(value) + half > WIDTH) continue;
+      if (x(value) - half < last + 6 || x(value) + half > this.wide) continue;
       last = x(value) + half;
       root.append("text").attr("class", "axis-text").attr("x", x(value)).attr("y", HEIGHT - 6).attr("text-anchor", "middle").text(text);
     }

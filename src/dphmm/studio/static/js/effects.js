@@ -41,7 +41,7 @@ export class Effects {
       ),
       this.sides,
       curve,
-      h("details", { className: "card", id: "details" }, h("summary", {}, "Details"), this.svg, this.facts),
+      h("details", { className: "card", id: "details", ontoggle: () => this.effects && this.drawHull(null) }, h("summary", {}, "Details"), this.svg, this.facts),
       this.table,
     );
   }

@@ -110,3 +110,8 @@ export function lasts(steps, timeStep) {
   const best = ["d", "h", "min", "s"].find((name) => total >= SECONDS[name] && (total / SECONDS[name]) % 0.5 === 0) ?? "min";
   return `${plain.format(total / SECONDS[best])} ${best === "d" ? (total === 86400 ? "day" : "days") : best}`;
 }
+
+// How wide a plot is on the screen: drawn at that size its texts are as large as the style says.
+export function widthOf(svg, usual = 300) {
+  return Math.round(svg.getBoundingClientRect().width) || usual;
+}

@@ -1,9 +1,11 @@
 // The hull in its own panel, with the body of the noise around it and, on demand, a repair's hull.
 
+import { widthOf } from "./elements.js";
+
 const d3 = globalThis.d3;
 
 export function drawHullPanel(svg, hull, preview, axes) {
-  const width = 320;
+  const width = widthOf(svg);
   const height = 230;
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();

@@ -1,6 +1,6 @@
 // What is being released now: who spends how much, who nears a limit, answers as they come.
 
-import { h, fill, short, count } from "./elements.js";
+import { h, fill, short, count, widthOf } from "./elements.js";
 import { ask } from "./server.js";
 
 const d3 = globalThis.d3;
@@ -11,7 +11,6 @@ const SOURCES = {
   service: "the service, with a key that reads its own client's people",
 };
 const NEAR = 0.8;
-const shortTime = (time) => String(time).replace(/^\d{4}-(\d\d-\d\d)T(\d\d:\d\d).*$/, "$1 $2");
 
 export class LivePanel {
   // redraw(): the map again; view(): what is looked at
@@ -84,7 +83,7 @@ export class LivePanel {
   }
 
   drawSpending(bars) {
-    const [width, height] = [300, 96];
+    const [width, height] = [widthOf(this.svg), 96];
     const root = d3.select(this.svg).attr("viewBox", `0 0 ${width} ${height}`);
     root.selectAll("*").remove();
     const most = d3.max(bars, ({ spent }) => spent) ?? 0;
@@ -106,8 +105,8 @@ export class LivePanel {
       .attr("width", x.bandwidth())
       .attr("y", ({ spent }) => y(spent))
       .attr("height", ({ spent }) => y(0) - y(spent));
-    text(40, height - 5, "start", shortTime(bars[0].time));
-    if (bars.length > 1) text(width - 4, height - 5, "end", shortTime(bars.at(-1).time));
+    text(40, height - 5, "start", bars[0].time);
+    if (bars.length > 1) text(width - 4, height - 5, "end", bars.at(-1).time);
   }
 
   // The answers on the map, the latest ringed.

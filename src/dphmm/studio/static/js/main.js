@@ -356,6 +356,12 @@ map.onzoom = debounce(({ k, x, y }) => {
   store.view = Object.freeze({ ...store.view, zoom: k === 1 && !x && !y ? null : { k, x, y } });
   keepLink();
 }, 300);
+// Plots are drawn as wide as they are.
+const resized = debounce(() => {
+  showAll();
+  if (answers.now) answers.askTimeline(answers.now.of);
+}, 120);
+addEventListener("resize", () => resized());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   header.showTheme(store.view);
   showAll();

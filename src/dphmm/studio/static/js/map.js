@@ -4,11 +4,14 @@ import { OVER_BASE, drawBase } from "./basemap.js";
 import { symbolOf, token } from "./colours.js";
 import { widened } from "./layout.js";
 import { drawMarks } from "./marks.js";
-import { Outlines } from "./outlines.js";
+import { GAPPED, Outlines, drawOutlines, hatchOutlines } from "./outlines.js";
 
 const d3 = globalThis.d3;
 const MARGIN = 52;
 const SIDE = 78;
+const BUTTONS = 50;
+const NAMED = 42;
+// An area that is wider than so many pixels has a symbol.
 const MARKED = 13;
 
 export class StateMap {
@@ -82,8 +85,9 @@ export class StateMap {
     this.svg.attr("viewBox", `0 0 ${width} ${height}`);
     const [left, bottom, right, top] = this.bounds;
     // The buttons for zooming stand at the right, so the sides are kept free of states.
-    const side = Math.min(SIDE, width / (this.hasAreas ? 12 : 8));
-    const margin = Math.min(this.hasAreas ? MARGIN / 2 : MARGIN, height / 8);
+    const side = Math.min(SIDE, this.hasAreas ? Math.max(width / 12, BUTTONS) : width / 8);
+    // Below a point stands its name.
+    const margin = this.hasAreas ? Math.min(MARGIN / 2, height / 8) : Math.max(NAMED, Math.min(MARGIN, height / 8));
     const across = Math.max(right - left, 1e-9);
     const up = Math.max(top - bottom, 1e-9);
     this.unit = Math.min((width - 2 * side) / across, (height - 2 * margin) / up);
@@ -210,53 +214,57 @@ export class StateMap {
 
   // Everything on the canvas; a recorder may stand for it, so that pictures show the same.
   paint(context) {
+    this.land = token("land");
     drawBase(context, this);
-    if (this.hasAreas) this.drawCells(context);
+    if (this.outlines) drawOutlines(context, this);
+    else if (this.world.cell) this.drawCells(context);
+    if (this.hasAreas && this.scene.marked && this.cellSize >= MARKED) this.drawSymbols(context);
     this.drawEdges(context);
     if (!this.hasAreas) this.drawPoints(context);
     this.drawExposed(context);
   }
 
   drawCells(context) {
-    const { fills, possible, marked } = this.scene;
     const size = this.cellSize;
-    const gap = size > 6 ? 1 : 0;
-    const land = token("land");
+    const gap = size > GAPPED ? 1 : 0;
     const [width, height] = this.size;
     for (let state = 0; state < this.world.n_states; state += 1) {
       const [x, y] = this.at(state);
-      if (this.outlines ? !this.outlines.isSeen(this, state) : x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
-      const can = !possible || possible.has(state);
-      context.globalAlpha = (can ? 1 : 0.55) * (this.world.base ? OVER_BASE : 1);
-      context.fillStyle = can ? fills[state] : land;
-      if (this.outlines) this.fillOutline(context, state, gap);
-      else context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
-      if (marked && can && size >= MARKED) this.drawSymbol(context, state, x, y, size * size * 0.07);
+      if (x + size < 0 || y + size < 0 || x - size > width || y - size > height) continue;
+      [context.fillStyle, context.globalAlpha] = this.paintOf(state);
+      context.fillRect(x - size / 2, y - size / 2, size - gap + (gap ? 0 : 0.6), size - gap + (gap ? 0 : 0.6));
     }
     context.globalAlpha = 1;
   }
 
-  fillOutline(context, state, gap) {
-    context.beginPath();
-    this.outlines.trace(context, this, state);
-    context.fill("evenodd");
-    if (!gap) return;
-    context.strokeStyle = token("surface");
-    context.lineWidth = gap;
-    context.stroke();
+  canBe(state) {
+    return !this.scene.possible || this.scene.possible.has(state);
+  }
+
+  // The colour of an area, and how much of what lies below it is covered.
+  paintOf(state) {
+    const below = this.world.base ? OVER_BASE : 1;
+    return this.canBe(state) ? [this.scene.fills[state], below] : [this.land, 0.55 * below];
   }
 
   // A category has a shape besides its colour, so that neither alone carries the meaning.
-  drawSymbol(context, state, x, y, area) {
+  drawSymbols(context) {
     const { shapes } = this.scene;
-    context.save();
-    context.translate(x, y);
-    context.beginPath();
-    symbolOf(shapes.names[shapes.of[state]], shapes.of[state], area).context(context)();
-    context.globalAlpha = 0.45;
+    const size = this.cellSize;
+    const [width, height] = this.size;
+    const drawn = shapes.names.map((name, number) => symbolOf(name, number, size * size * 0.07).context(context));
     context.fillStyle = token("ink");
-    context.fill();
-    context.restore();
+    for (let state = 0; state < this.world.n_states; state += 1) {
+      const [x, y] = this.at(state);
+      if (x + size < 0 || y + size < 0 || x - size > width || y - size > height || !this.canBe(state)) continue;
+      context.save();
+      context.translate(x, y);
+      context.beginPath();
+      drawn[shapes.of[state]]();
+      context.globalAlpha = 0.45;
+      context.fill();
+      context.restore();
+    }
   }
 
   // Every exposed place, however many: filled and hatched on a grid, ringed as a point.
@@ -269,7 +277,7 @@ export class StateMap {
     context.fillStyle = token("alarm");
     context.lineWidth = this.hasAreas ? 1.4 : 3;
     if (this.outlines) {
-      this.drawExposedOutlines(context, exposed);
+      hatchOutlines(context, this, exposed);
       return;
     }
     const seen = exposed.map((state) => this.at(state)).filter(([x, y]) => x > -size && y > -size && x < width + size && y < height + size);
@@ -304,21 +312,6 @@ export class StateMap {
       context.closePath();
       context.fill();
     }
-  }
-
-  drawExposedOutlines(context, exposed) {
-    const seen = exposed.filter((state) => this.outlines.isSeen(this, state));
-    const apart = Math.max(4, Math.min(10, this.cellSize / 3));
-    context.globalAlpha = 0.45;
-    for (const state of seen) {
-      context.beginPath();
-      this.outlines.trace(context, this, state);
-      context.fill("evenodd");
-    }
-    context.globalAlpha = 1;
-    context.beginPath();
-    for (const state of seen) this.outlines.hatch(context, this, state, apart);
-    context.stroke();
   }
 
   drawEdges(context) {

@@ -4,6 +4,8 @@ import { length as lengthOf } from "./elements.js";
 
 const d3 = globalThis.d3;
 const MOST_LABELS = 120;
+// Half of how wide a letter of a name is.
+const LETTER = 4.2;
 
 export function drawMarks(map) {
   const { scene } = map;
@@ -32,9 +34,14 @@ function drawLabels(map) {
   const below = map.hasAreas ? 4 : radiusOf(map) + 20;
   const taken = [];
   const shown = [];
+  // A name beside a point at the edge moves inwards, and stays whole.
+  const middle = (state) => {
+    const [x, half] = [map.at(state)[0], LETTER * world.labels[state].length];
+    return map.hasAreas || x < 0 || x > map.size[0] ? x : Math.max(half, Math.min(map.size[0] - half, x));
+  };
   for (const state of scene.labels && roomy ? d3.range(world.n_states).filter(visible(map)) : []) {
-    const [x, y] = map.at(state);
-    const half = 3.6 * world.labels[state].length;
+    const [x, y] = [middle(state), map.at(state)[1]];
+    const half = LETTER * world.labels[state].length;
     // On an area a name stays inside it, or it would be taken for its neighbour's.
     if (map.hasAreas && 2 * half > map.cellSize) continue;
     const box = [x - half, y + below - 12, x + half, y + below + 3];
@@ -50,7 +57,7 @@ function drawLabels(map) {
     .attr("class", "state-label")
     .attr("text-anchor", "middle")
     .classed("impossible", (state) => scene.possible && !scene.possible.has(state))
-    .attr("x", (state) => map.at(state)[0])
+    .attr("x", middle)
     .attr("y", (state) => map.at(state)[1] + below)
     .text((state) => world.labels[state]);
 }

@@ -1,7 +1,11 @@
 // States that are hexagons or other polygons: where their corners are, who is under the pointer,
 // and hatching that ends at their borders.
 
+import { token } from "./colours.js";
+
 const d3 = globalThis.d3;
+// Areas that are wider than so many pixels have borders.
+export const GAPPED = 6;
 
 // rings: for each state flat lists x, y, x, y... of its borders and holes.
 export class Outlines {
@@ -78,6 +82,49 @@ export class Outlines {
       }
     }
   }
+}
+
+// So many outlines are one path: with each alone a path begins too often, and all in one take
+// thirty times as long, as browsers look through every border for every row of pixels.
+const TOGETHER = 4;
+
+function inPaths(context, states, trace, act) {
+  for (let from = 0; from < states.length; from += TOGETHER) {
+    context.beginPath();
+    for (const state of states.slice(from, from + TOGETHER)) trace(state);
+    act();
+  }
+}
+
+// Holes turn the other way than borders, so that they stay free where outlines are filled together.
+export function drawOutlines(context, map) {
+  const trace = (state) => map.outlines.trace(context, map, state);
+  const seen = d3.range(map.world.n_states).filter((state) => map.outlines.isSeen(map, state));
+  const alike = new Map();
+  for (const state of seen) {
+    const colour = map.paintOf(state).join();
+    if (!alike.has(colour)) alike.set(colour, []);
+    alike.get(colour).push(state);
+  }
+  for (const states of alike.values()) {
+    [context.fillStyle, context.globalAlpha] = map.paintOf(states[0]);
+    inPaths(context, states, trace, () => context.fill());
+  }
+  context.globalAlpha = 1;
+  if (map.cellSize <= GAPPED) return;
+  context.strokeStyle = token("surface");
+  context.lineWidth = 1;
+  inPaths(context, seen, trace, () => context.stroke());
+}
+
+// Exposed outlines, filled and hatched up to their borders.
+export function hatchOutlines(context, map, exposed) {
+  const seen = exposed.filter((state) => map.outlines.isSeen(map, state));
+  const apart = Math.max(4, Math.min(10, map.cellSize / 3));
+  context.globalAlpha = 0.45;
+  inPaths(context, seen, (state) => map.outlines.trace(context, map, state), () => context.fill());
+  context.globalAlpha = 1;
+  inPaths(context, seen, (state) => map.outlines.hatch(context, map, state, apart), () => context.stroke());
 }
 
 function area(ring) {

@@ -52,8 +52,9 @@ export function plotsSvg(plots) {
       plotSvg(svg).replace("<svg ", `<svg x="0" y="${i * row + 22}" `),
   );
   const height = plots.length * row;
+  const width = Math.max(...plots.map(([, svg]) => svg.viewBox.baseVal.width));
   return (
-    `<svg xmlns="${NAMESPACE}" width="300" height="${height}" viewBox="0 0 300 ${height}">` +
+    `<svg xmlns="${NAMESPACE}" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">` +
     `<rect width="100%" height="100%" fill="${token("surface")}"/>${parts.join("")}</svg>`
   );
 }

@@ -1,12 +1,12 @@
 // Small plots over time: lines for errors, degrees and the ledger; bars for possible sets.
 
-import { length, short } from "./elements.js";
+import { length, short, widthOf } from "./elements.js";
 
 const d3 = globalThis.d3;
 
 // series: [{ name, values, kind }]; kind is a CSS class such as "a" or "b faint".
 export function lines(svg, series, { time = null, limit = null, label = "", least = null, unit = "" } = {}) {
-  const [width, height] = [300, 128];
+  const [width, height] = [widthOf(svg), 128];
   const margin = { left: 52, right: 8, top: 12, bottom: 20 };
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();
@@ -92,7 +92,7 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
 }
 
 export function bars(svg, steps, current, choose) {
-  const [width, height] = [300, 130];
+  const [width, height] = [widthOf(svg), 130];
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();
   const x = d3

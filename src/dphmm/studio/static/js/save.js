@@ -112,7 +112,7 @@ export class SavePanel {
     return framed(mapSvg(map), map.size, {
       title: world.title,
       lines: lines.filter(Boolean),
-      legend: legendOf(map.scene, world.category_names),
+      legend: legendOf(map.scene, world.category_names, !map.svg.select(".away").empty()),
       origin: this.origin(),
     });
   }

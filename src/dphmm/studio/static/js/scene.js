@@ -10,6 +10,23 @@ const COLOURS = [
   ["posterior", "likely after it (walk)"],
 ];
 
+// What the tracks of people are called, on the page and in pictures of it.
+const TRACKS = [
+  ["truth", "true walk (simulated)"],
+  ["other", "other people, and their answers"],
+  ["answer", "answer"],
+  ["estimate", "estimate"],
+  ["lagged", "six steps later"],
+  ["smoothed", "in hindsight"],
+];
+
+// The kinds of tracks that are on a map, and their names. `away`: whether an arrow points off it.
+export function namedTracks({ tracks }, away) {
+  const kinds = new Set(tracks.map(({ kind }) => (kind === "answers" ? "answer" : kind)));
+  const told = kinds.has("truth") ? TRACKS : [["answer", "answer, as it left"]];
+  return [...(away ? [["away", "answer off the map"]] : []), ...told.filter(([kind]) => kinds.has(kind))];
+}
+
 // The map shows either side: the policy alone, or what is really released.
 export function sideOf(view, answer) {
   return view.stage === "before" ? answer.effects.before : (answer.released ?? answer.effects.before);
@@ -55,20 +72,15 @@ export function colourChoice(select, view, walked) {
   select.value = shownColour(view);
 }
 
-export function showLegend(holder, scene, { view, world, labels, answer, walk, live }) {
+export function showLegend(holder, scene, { view, labels, answer, walk, live }) {
   const walking = isFilm(view, walk, live);
-  const watching = walking && view.tab === "live";
   const key = (className, text) => h("div", { className: "legend-row" }, h("span", { className: `key ${className}` }), text);
   const { edges } = answer.effects;
   const marks = [
     scene.exposed.length ? key("key-exposed", `exposed (${short(scene.exposed.length)})`) : null,
     scene.added.length ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
     !walking && edges.n_drawn < edges.count ? key("key-edge", `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)} links drawn`) : null,
-    ...(watching ? [key("key-answer", "answer, as it left")] : []),
-    ...(walking && document.querySelector("#map .away") ? [key("key-away", "answer off the map")] : []),
-    ...(walking && !watching ? [key("key-truth", "true walk (simulated)")] : []),
-    ...(walking && !watching && walk.walked.others.length ? [key("key-other", "other people, and their answers")] : []),
-    ...(walking && !watching && world.answers_are_places ? [key("key-answer", "answer"), key("key-estimate", "estimate"), key("key-lagged", "six steps later"), key("key-smoothed", "in hindsight")] : []),
+    ...namedTracks(scene, document.querySelector("#map .away")).map(([kind, words]) => key(`key-${kind}`, words)),
   ];
   const { legend } = scene;
   if (legend.kind === "category") {

@@ -2,6 +2,7 @@
 // page in one file with the picture, the numbers and the scenario's own text.
 
 import { symbolOf, categoryColour, ramp, token, MOST_CATEGORIES } from "./colours.js";
+import { namedTracks } from "./scene.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const FONT = 'font-family="system-ui, sans-serif"';
@@ -21,8 +22,25 @@ export function wrap(text, most) {
   return lines;
 }
 
-// The rows of a legend: { mark, text }, the mark as SVG around (0, 0).
-export function legendOf(scene, names) {
+// The tracks of people as they are drawn, small.
+const TRACK = {
+  truth: () => dot("none", "ink", "M-9,0H9", "1 4"),
+  other: () => dot("none", "ink-soft", "M-9,0H9", "1 4"),
+  answer: () => dot("none", "alarm"),
+  estimate: () => dot("accent", "surface"),
+  lagged: () => dot("surface", "accent", "M-9,0H9", "6 4"),
+  smoothed: () => dot("b", "surface", "M-9,0H9"),
+  away: () => `<path d="M7,0L-5,6V-6Z" fill="${token("alarm")}"/>`,
+};
+
+function dot(inside, border, way = "", dash = "none") {
+  const line = way ? `<path d="${way}" stroke="${token(inside === "b" ? "b" : border)}" stroke-width="2" stroke-dasharray="${dash}"/>` : "";
+  return `${line}<circle r="4.5" fill="${inside === "none" ? (way ? token("surface") : "none") : token(inside)}" stroke="${token(border)}" stroke-width="2"/>`;
+}
+
+// The rows of a legend: { mark, text }, the mark as SVG around (0, 0). `away`: whether an arrow
+// points off the map.
+export function legendOf(scene, names, away) {
   const line = (colour, dash) => `<path d="M-8,0H8" stroke="${colour}" stroke-width="2.5"${dash ? ' stroke-dasharray="4 3"' : ""}/>`;
   const rows = [];
   if (scene.legend.kind === "category") {
@@ -36,8 +54,9 @@ export function legendOf(scene, names) {
       rows.push({ mark: `<rect x="-7" y="-7" width="14" height="14" fill="${paint(share)}" stroke="${token("line-strong")}"/>`, text: `${share ? "" : `${words} `}${Number(value.toPrecision(2))}` });
   }
   if (scene.exposed.length) rows.push({ mark: `<rect x="-7" y="-7" width="14" height="14" fill="none" stroke="${token("alarm")}" stroke-width="2"/><path d="M-7,7L7,-7" stroke="${token("alarm")}" stroke-width="2"/>`, text: `exposed (${scene.exposed.length})` });
-  if (scene.added.length) rows.push({ mark: line(token("accent"), true), text: "added by repair" });
+  if (scene.added.length) rows.push({ mark: line(token("accent"), true), text: scene.beside ? "links of one version only" : "added by repair" });
   if (scene.edges?.length || scene.own?.length) rows.push({ mark: line(token("edge")), text: "must look alike" });
+  for (const [kind, text] of namedTracks(scene, away)) rows.push({ mark: TRACK[kind](), text });
   return rows;
 }
 

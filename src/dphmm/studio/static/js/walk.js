@@ -45,7 +45,7 @@ export class WalkPanel {
       holder,
       h("h2", {}, "Watch people being released"),
       h("p", { className: "simulated" }, "These people are simulated. Their walks are drawn from the model and the noise from a seed, so these answers are for looking at, not private, and nobody's data is here."),
-      h("div", { className: "fields" }, field("Steps", this.length), field("People", this.people), field("First number", this.seed)),
+      h("div", { className: "fields" }, field("Steps", this.length), field("People", this.people), field("Seed", this.seed)),
       h("label", { className: "check" }, this.compare, " Compare with a second version, B"),
       this.other,
       h("div", { className: "row" }, this.go),
@@ -175,8 +175,9 @@ export class WalkPanel {
     const last = this.walked.path.length;
     const time = Math.min(view.walk.time, last);
     this.slider.value = String(time);
-    const when = this.walked.times[time - 1];
-    this.clock.textContent = `${when === null ? "step" : `${when}, step`} ${time} of ${last}`;
+    const { times, zone } = this.walked;
+    this.clock.textContent = `${times ? `${times[time - 1]}, step` : "step"} ${time} of ${last}`;
+    this.clock.title = zone;
     for (const input of this.which?.querySelectorAll("input") ?? []) input.checked = Number(input.value) === view.walk.shown;
     const kinds = ["a", "b"];
     const of = (key) => this.walked.runs.map(({ steps }, i) => ({ name: "AB"[i], values: steps.map((step) => step[key]), kind: kinds[i] }));
