@@ -24,7 +24,7 @@ from dphmm import (
 
 PART = 4_096
 DRAWS = 50_000
-PRICES = ("0.01", "0.1", "10", "100")
+PRICES = ("0.01", "0.1", "3", "10", "20", "50", "100")
 STEPS = ("0.1", "1", "2", "4")
 PYTHON_IN_FOUR = 140
 """Microseconds of a draw in four dimensions at epsilon 1 with Python's integers, as it was."""
