@@ -16,7 +16,7 @@ from dphmm.report.inclusion import include, included, unsourced
 from scripts import include_results
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST_LINES = 17
+MOST_LINES = 0
 """Lines of pages with measured numbers that no file holds. Lower it when there are fewer."""
 
 VALUES = {"so_far": Value(0.318, ".1%", 0.301, 0.334), "verdict": Value("cannot tell")}
