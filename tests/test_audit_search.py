@@ -296,7 +296,7 @@ def test_a_function_is_audited_with_its_claim_and_nothing_less():
     claim = {"claimed": 1, "points": POINTS, "edges": EDGE}
     with pytest.raises(ArgumentError, match="must be given together"):
         audit_sampler(honest, claimed=1)
-    with pytest.raises(ArgumentError, match="sampler must be callable"):
+    with pytest.raises(ArgumentError, match="sampler must be a function, got int"):
         audit_sampler(3, **claim)
     with pytest.raises(ArgumentError, match="must be a sampler or make one"):
         audit_sampler(3)

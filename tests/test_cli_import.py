@@ -331,7 +331,7 @@ BAD: dict[str, tuple[str, bytes, tuple[str, ...], str]] = {
     "half a GeoJSON": ("a.geojson", b'{"type": "Feat', (), "header must have a time"),
     "times without a zone": ("a.csv", b"time,lat,lon\n2024-05-01T10:00,37.77,-122.42\n", (),
                              "got none; or name the zone of its place, by --zone or"),
-    "dates in another form": ("a.csv", b"time,lat,lon\n01.05.2024 10:00,37.77,-122.42\n", (),
+    "dates in another form": ("a.csv", b"time,lat,lon\nMay 1st at ten,37.77,-122.42\n", (),
                               "got 1 bad ones, mostly: time must be"),
     "numbers for dates": ("a.csv", b"time,lat,lon\n1,37.77,-122.42\n", (), "got whole numbers"),
     "metres for degrees": ("a.csv", b"time,x,y\n1211000000,1,2\n", (), "latitude and longitude"),
