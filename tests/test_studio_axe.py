@@ -81,9 +81,15 @@ def walk_to(page: Any, field: str, back: bool = False) -> None:
 def test_from_start_to_save_by_keyboard_alone(browser: Any, town: Path) -> None:
     from dphmm.studio.server import run_in_background
 
-    with run_in_background(town) as own:
-        studio = Studio(browser, own).open()
+    with run_in_background(town.parent) as own:
+        studio = Studio(browser, own)
         page = studio.page
+        page.goto(own)
+        page.wait_for_selector("html[data-start]", state="attached")
+        walk_to(page, ".start-card:not([id])")
+        assert "town.toml" in page.evaluate("document.activeElement.textContent")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-drawn]", state="attached")
         walk_to(page, "#tab-policy")
         walk_to(page, "#radius")
         page.keyboard.press("ArrowRight")
