@@ -423,6 +423,13 @@ def test_a_search_that_would_not_end_is_refused():
         protect(Query(points), PolicyGraph(12), method="optimal")
 
 
+@pytest.mark.parametrize("method", ["optimal", "optimal_volume"])
+def test_a_search_with_more_choices_than_a_float_can_hold_is_refused(method):
+    places = Query(np.stack(np.divmod(np.arange(400), 20), axis=1) * 100)
+    with pytest.raises(TooLargeError, match="got more for 400 exposed states; use 'min_error'"):
+        protect(places, PolicyGraph(400), method=method)
+
+
 @pytest.mark.parametrize(
     ("policy", "possible", "message"),
     [

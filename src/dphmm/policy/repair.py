@@ -338,7 +338,7 @@ def _link_optimally(repair: _Repair, method: RepairMethod, partners: Mapping[int
     if count > MAX_ASSIGNMENTS:
         raise TooLargeError(
             f"method {method!r} searches at most {MAX_ASSIGNMENTS} choices of partners, "
-            f"got {count:.3g} for {len(exposed)} exposed states; use 'min_error'"
+            f"got more for {len(exposed)} exposed states; use 'min_error'"
         )
     # Whatever is chosen for the states still to come, each at least costs its shortest edge.
     ahead = [0]
