@@ -174,3 +174,27 @@ def test_a_name_that_a_file_has_not_is_refused_for_ends_too(tmp_path: Path) -> N
     file.write_text(rides("A1,2025-11-03 08:00:00,2025-11-03 08:10:00,a,b,40.7,-74,40.8,-74.1,ann"))
     with pytest.raises(DataError, match="header must have the column 'stopped'"):
         datasets.load_tracks(file, columns={"end_time": "stopped"}, time_zone="UTC")
+
+
+# Rooms
+
+
+def test_states_without_a_place_say_what_they_lack(tmp_path: Path) -> None:
+    (tmp_path / "rooms.csv").write_text("label,kind\nhall,public\nward,closed\n")
+    (tmp_path / "clinic.toml").write_text(
+        'epsilon = 1\nstates = "rooms.csv"\n[policy]\ncomplete = true\n'
+    )
+    rows = "person,time,state\nann,1,hall\nann,2,ward\nann,3,hall\n"
+    (tmp_path / "days.csv").write_text(rows)
+    ok("learn", tmp_path / "days.csv", "--states", tmp_path / "rooms.csv", "-o",
+       tmp_path / "model.npz")  # fmt: skip
+    result = run("check", tmp_path / "clinic.toml")
+    assert result.exit_code == 2
+    assert (
+        "rooms.csv: states must have x and y or latitude and longitude, or columns of numbers to "
+        'answer with, such as [query] columns = ["minutes"]; got kind'
+    ) in result.stderr
+    (tmp_path / "rooms.csv").write_text("label,kind,minutes\nhall,public,2\nward,closed,30\n")
+    text = (tmp_path / "clinic.toml").read_text()
+    (tmp_path / "clinic.toml").write_text(text + '[query]\ncolumns = ["minutes"]\n')
+    assert run("check", tmp_path / "clinic.toml").exit_code == 0

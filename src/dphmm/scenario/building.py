@@ -34,6 +34,7 @@ __all__ = [
     "check_edges",
     "html_of",
     "lattice_of",
+    "place_columns_of",
     "read_policy",
     "readable",
     "unit_of",
@@ -91,6 +92,17 @@ def category_of(states: States, column: str) -> tuple[Any, ...]:
     if column in states.numbers:
         return tuple(states.numbers[column].tolist())
     raise ScenarioError(f"policy.category must be a column of the states, got {column!r}")
+
+
+def place_columns_of(states: States) -> tuple[str, ...]:
+    """The columns that say where states are; refused if there are none."""
+    if not states.place_columns:
+        known = ", ".join((*states.numbers, *states.texts)) or "labels only"
+        raise ScenarioError(
+            f"{states.source}: states must have x and y or latitude and longitude, or columns of "
+            f'numbers to answer with, such as [query] columns = ["minutes"]; got {known}'
+        )
+    return states.place_columns
 
 
 def build_start(start: str | Mapping[str, float], states: States, model: Chain) -> Belief:

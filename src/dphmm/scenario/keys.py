@@ -188,8 +188,7 @@ class _Reader:
         known = KEYS[section]
         for key in table:
             if key not in known:
-                everywhere = {name: part for part, names in KEYS.items() for name in names}
-                hint = _suggestion(key, known) or _suggestion(key, tuple(everywhere))
+                hint = _suggestion(key, known) or _other_section(section, key)
                 raise self._wrong(section, key, f"is not a key of a scenario{hint}")
 
     def _wrong(self, section: str, key: str, problem: str) -> ScenarioError:
@@ -243,3 +242,12 @@ def _shown(value: object) -> str:
 def _suggestion(word: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _other_section(section: str, key: str) -> str:
+    """What a section has, or before any of them which one has such a key."""
+    if section:
+        return f"; [{section}] has {', '.join(KEYS[section])}"
+    inner = {name: part for part, names in KEYS.items() for name in names if part}
+    near = difflib.get_close_matches(key, inner, n=1)
+    return f"; did you mean {near[0]!r} in [{inner[near[0]]}]?" if near else ""

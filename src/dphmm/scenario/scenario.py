@@ -34,6 +34,7 @@ from dphmm.scenario.building import (
     check_edges,
     html_of,
     lattice_of,
+    place_columns_of,
     read_policy,
     readable,
 )
@@ -240,10 +241,7 @@ class Scenario:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the states that the query asks for."""
-        chosen = self.settings.columns or self.states.place_columns
-        if not chosen:
-            raise ScenarioError("query.columns must name columns of numbers of the states")
-        return chosen
+        return self.settings.columns or place_columns_of(self.states)
 
     @cached_property
     def query(self) -> Query:
