@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import subprocess
+import sys
 import textwrap
 from dataclasses import fields, is_dataclass
 from importlib import import_module
@@ -281,3 +283,10 @@ def test_a_parameter_that_is_left_out_is_seen():
 def test_every_field_of_a_result_counts_as_documented_by_its_own_docstring():
     statement = dphmm.PrivacyStatement
     assert {field.name for field in fields(statement)} >= described_fields(statement) > {"linked"}
+
+
+def test_what_a_release_does_not_need_is_imported_when_somebody_asks():
+    later = ["dphmm.cost.windows", "dphmm.scenario", "scipy.sparse.csgraph", "scipy.sparse.linalg"]
+    code = f"import sys, dphmm; print([name for name in {later!r} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert said.stdout == "[]\n"
