@@ -344,6 +344,22 @@ def test_a_walk_says_that_it_is_simulated_plays_and_compares(studio: Studio) -> 
     sync_api.expect(page.locator("#run-walk")).to_have_text("Settings changed: run again")
 
 
+def test_an_answer_does_not_take_away_what_somebody_is_writing(studio: Studio) -> None:
+    page = studio.page
+    held: list[Any] = []
+    page.route("**/api/effects", lambda route: held.append(route), times=1)
+    studio.tab("budget")
+    studio.write("#set-epsilon", "0.2")
+    studio.tab("walk")
+    page.locator("#walk-people").fill("3")
+    sync_api.expect(page.locator("html")).to_have_class(re.compile("waiting"))
+    held[0].continue_()
+    sync_api.expect(page.locator("html")).not_to_have_class(re.compile("waiting"))
+    sync_api.expect(page.locator("#walk-people")).to_have_value("3")
+    studio.write("#walk-people", "7")
+    sync_api.expect(page.locator("#walk-people")).to_have_value("6")
+
+
 def test_several_people_are_in_one_film_and_each_can_be_looked_at(studio: Studio) -> None:
     page = studio.page
     page.locator("#world").select_option("city")

@@ -83,6 +83,12 @@ export function count(amount, one, many = `${one}s`) {
   return `${short(amount)} ${amount === 1 ? one : many}`;
 }
 
+// Show a value in a field, unless somebody is writing in it: an answer that comes meanwhile must not
+// take away what they typed.
+export function showIn(control, value) {
+  if (document.activeElement !== control) control.value = value;
+}
+
 export function debounce(action, wait) {
   let timer = 0;
   return (...given) => {

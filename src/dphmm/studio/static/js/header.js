@@ -1,6 +1,6 @@
 // The top of the page: which scenario is shown, undo and redo with their list, light or dark.
 
-import { h, fill } from "./elements.js";
+import { h, fill, showIn } from "./elements.js";
 
 const WORLDS = [
   ["paper", "The paper's example"],
@@ -68,7 +68,7 @@ export class Header {
     if (this.sized !== view.world) {
       this.sized = view.world;
       for (const [input, value] of [[this.size, size ?? 24], [this.rows, rows ?? 20], [this.columns, columns ?? 20]])
-        if (document.activeElement !== input) input.value = value;
+        showIn(input, value);
     }
     if (this.sizes.dataset.of !== name) {
       this.sizes.dataset.of = name;

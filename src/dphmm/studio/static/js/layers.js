@@ -1,6 +1,6 @@
 // The policy as a list of layers: each rule of the file is shown, switched and edited by itself.
 
-import { h, fill, word, short, count } from "./elements.js";
+import { h, fill, word, short, count, showIn } from "./elements.js";
 import { edgesOf, valueOf, withEdges, withValues } from "./state.js";
 
 const LAYERS = [
@@ -118,7 +118,7 @@ export class LayersPanel {
     if (on.distance) {
       const most = Math.max(Number(world.radius.most), Number(value("distance")) || 0);
       Object.assign(this.radius, { max: most, step: world.radius.step, value: value("distance") });
-      if (document.activeElement !== this.radiusText) this.radiusText.value = value("distance");
+      showIn(this.radiusText, value("distance"));
       this.unit.textContent = world.unit;
     }
     if (this.named !== world) {

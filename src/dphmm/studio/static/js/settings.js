@@ -1,6 +1,6 @@
 // Budget and noise: every other setting of the file, each with its own control.
 
-import { h, fill, field, word, lasts } from "./elements.js";
+import { h, fill, field, word, lasts, showIn } from "./elements.js";
 import { valueOf, withValues, withoutSchedule } from "./state.js";
 
 // ε on a slider that grows as people think of it: 0.05 to 20.
@@ -56,7 +56,7 @@ class Settings {
       },
     });
     this.shown.push((view, world) => {
-      if (document.activeElement !== control) control.value = write(valueOf(view, world, key));
+      showIn(control, write(valueOf(view, world, key)));
     });
     return control;
   }
@@ -198,10 +198,10 @@ export class BudgetPanel extends Settings {
     this.epsilon.setAttribute("aria-valuetext", `ε ${epsilon}`);
     const limit = valueOf(view, world, "limit") ?? "";
     const [, amount, window] = /^([^,]*?) per ([^,]*)$/.exec(limit) ?? [null, limit, limit ? "in all" : ""];
-    if (document.activeElement !== this.amount) this.amount.value = amount;
+    showIn(this.amount, amount);
     // A window that was typed before its amount is kept.
     const usual = this.window.value || (world.has_dates ? "1 day" : "100 steps");
-    if (document.activeElement !== this.window) this.window.value = window || usual;
+    showIn(this.window, window || usual);
     const spoken = effects?.speaks;
     this.speaks.textContent = spoken?.words ?? `It speaks at every step (${world.time_step === "1" ? "a step has no length in time" : world.time_step}), ε ${epsilon} each time.`;
     this.showOften(view, world, effects);

@@ -1,6 +1,6 @@
 // The time panel: what is known at the start, and every step of the timeline as `check` has it.
 
-import { h, fill, field, word, short, count, length } from "./elements.js";
+import { h, fill, field, word, short, count, length, showIn } from "./elements.js";
 import { bars } from "./plots.js";
 import { valueOf, withValues } from "./state.js";
 
@@ -52,7 +52,7 @@ export class TimePanel {
     this.kind.value = kind;
     this.kind.querySelector('[value="table"]').hidden = kind !== "table" && typeof world.settings.start === "string";
     this.startField.hidden = kind !== "label";
-    if (document.activeElement !== this.start) this.start.value = kind === "label" ? start : "";
+    showIn(this.start, kind === "label" ? start : "");
     this.back.disabled = effects.time <= 1;
     this.forward.disabled = effects.lasts && view.step >= effects.time;
     const few = effects.possible && effects.possible.length <= 12;

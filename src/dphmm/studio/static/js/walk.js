@@ -1,6 +1,6 @@
 // The walk: a simulated person, released as the scenario says, played like a film.
 
-import { h, fill, field, word, short, count, length } from "./elements.js";
+import { h, fill, field, word, short, count, length, showIn } from "./elements.js";
 import { lines } from "./plots.js";
 import { otherOf } from "./compare.js";
 
@@ -31,7 +31,8 @@ export class WalkPanel {
         max: high,
         onchange: (event) => {
           const value = Math.round(Number(event.target.value));
-          store.walk({ [name]: Math.min(high, Math.max(low, Number.isFinite(value) ? value : low)) });
+          event.target.value = Math.min(high, Math.max(low, Number.isFinite(value) ? value : low));
+          store.walk({ [name]: Number(event.target.value) });
         },
       });
     this.length = whole("length", 1, 600);
@@ -55,9 +56,9 @@ export class WalkPanel {
 
   show(view, world) {
     this.world = world;
-    this.length.value = view.walk.length;
-    this.seed.value = view.walk.seed;
-    this.people.value = view.walk.people;
+    showIn(this.length, view.walk.length);
+    showIn(this.seed, view.walk.seed);
+    showIn(this.people, view.walk.people);
     this.compare.checked = view.walk.compare;
     this.other.textContent = !view.walk.compare
       ? ""
