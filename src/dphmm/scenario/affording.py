@@ -69,16 +69,16 @@ def need_of(settings: Settings, people: IntArray, slots: IntArray) -> Need | Non
     if schedule is not None:
         spoken = allowed_at(schedule, slots)
         people, slots = people[spoken], slots[spoken]
-    limit, price = limit.in_steps(settings.clock.law), price_of(schedule, settings.epsilon)
+    steps, price = limit.in_steps(settings.clock.law), price_of(schedule, settings.epsilon)
     counts = _most(people, slots, None)
     over = np.zeros(len(counts), dtype=bool)
-    for amount, width in [(limit.total, None), *((one.amount, one.width) for one in limit.windows)]:
+    for amount, width in [(steps.total, None), *((one.amount, one.width) for one in steps.windows)]:
         if amount is not None:
             over |= _most(people, slots, width) > int(amount / price)
     if not over.any():
         return None
     day = day_of(settings.epsilon, settings.clock, schedule)
-    return Need(price * int(counts.max()), int(over.sum()), len(counts), settings.limit, day)
+    return Need(price * int(counts.max()), int(over.sum()), len(counts), limit, day)
 
 
 def need_of_rows(settings: Settings, rows: Iterable[Row]) -> Need | None:
