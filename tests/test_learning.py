@@ -7,8 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm import (
+    Belief,
     Ledger,
     MarkovModel,
+    Stream,
     TimeVaryingModel,
 )
 from dphmm.noise.randomness import SeededRandomness
@@ -76,3 +78,25 @@ def test_learning_from_releases_needs_no_states_and_costs_nothing() -> None:
     assert (learned.model.at(1).transition.toarray() > 0).tolist() == (
         np.array(paper.TRANSITION) > 0
     ).tolist()
+
+
+def test_a_stream_that_was_taken_up_again_teaches_from_where_it_stood() -> None:
+    """Only its later answers are in it, so what is known before them is no longer the start."""
+    scenario, randomness = paper_scenario(), SeededRandomness(np.random.default_rng(5))
+    stream = scenario.stream("ann", ledger=Ledger(), randomness=randomness)
+    for state in (1, 2, 3):
+        stream.release(state)
+    standing = stream.standing
+    options = {"epsilon": 1, "start": scenario.terms.start, "law": stream.law}
+    later = Stream.resume(standing, scenario.model, scenario.plan, randomness=randomness, **options)
+    for state in (4, 3, 4, 5):
+        later.release(state)
+    model = scenario.model.at(1)
+    learned = learn_from_releases([later], iterations=3)
+
+    def oracle(start: Belief) -> np.ndarray:
+        found = model.fit_em([later.observations()], start=[start], n_iter=3, smoothing=0.1)
+        return found.model.transition.toarray()
+
+    np.testing.assert_array_equal(learned.model.at(1).transition.toarray(), oracle(standing.belief))
+    assert (oracle(standing.belief) != oracle(scenario.terms.start)).any()

@@ -209,3 +209,17 @@ def test_a_pickled_plan_knows_what_it_has_met() -> None:
     assert again._cache.met.keys() == plan._cache.met.keys()
     assert again.at([1, 2]).hull == step.hull
     assert again.at([0, 1]).hull == plan.at([0, 1]).hull
+
+
+def test_prices_are_read_as_everywhere_and_what_is_none_is_refused_in_a_sentence():
+    step = Plan(PolicyGraph.complete(3), Query([0, 1, 3])).at([0, 1, 2])
+    tenth = step.mechanism(Fraction(1, 10))
+    for same in ("0.1", 0.1, "1/10"):
+        assert step.mechanism(same) is tenth
+        assert step.price(same) == Fraction(1, 10)
+        assert step.constrained(same) == Fraction(1, 10)
+        assert isinstance(step.constrained(same), Fraction)
+    for ask in (step.mechanism, step.price, step.constrained):
+        for wrong in ("x", None, True, float("nan"), [1], -1):
+            with pytest.raises(ArgumentError, match=r"^epsilon must be "):
+                ask(wrong)

@@ -23,7 +23,7 @@ from dphmm._types import FloatArray, IntArray, Mask, ObjectArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.memory import Memory
 from dphmm.errors import ArgumentError, expect, expect_one_of
-from dphmm.geometry.exact import Exact, as_delta
+from dphmm.geometry.exact import Exact, as_delta, as_epsilon
 from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
@@ -53,20 +53,18 @@ class Noise:
     staircase: bool = False
     gamma: Fraction | None = None
     """Of the staircase; None for the best at each epsilon."""
+    _made: dict[tuple[int, int], Mechanism] = field(init=False, repr=False, default_factory=dict)
 
-    def mechanism(self, epsilon: Fraction) -> Mechanism:
+    def mechanism(self, epsilon: Exact) -> Mechanism:
         """The noise at one epsilon, made once."""
+        price = _price(epsilon)
         # Not by the fraction itself, whose hash costs as much as the rest of this.
-        made = self._made.get(ratio := epsilon.as_integer_ratio())
+        made = self._made.get(ratio := price.as_integer_ratio())
         if made is None:
             best = self.staircase and self.gamma is None
-            gamma = best_gamma(self.body.rank, epsilon) if best else self.gamma
-            made = self._made[ratio] = Mechanism(self.query, self.body, epsilon, gamma)
+            gamma = best_gamma(self.body.rank, price) if best else self.gamma
+            made = self._made[ratio] = Mechanism(self.query, self.body, price, gamma)
         return made
-
-    @cached_property
-    def _made(self) -> dict[tuple[int, int], Mechanism]:
-        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +76,9 @@ class Protected:
     added: IntArray
     """The edges that repair added to the policy on this set."""
     noise: Noise
+    sentences: dict[Any, str] = field(init=False, repr=False, default_factory=dict)
+    """What was said of releases at this step; a stream says it again and again."""
+    _costs: dict[Any, Fraction | float] = field(init=False, repr=False, default_factory=dict)
 
     @cached_property
     def policy(self) -> PolicyGraph:
@@ -99,7 +100,7 @@ class Protected:
         """The body of the noise."""
         return self.noise.body
 
-    def mechanism(self, epsilon: Fraction) -> Mechanism:
+    def mechanism(self, epsilon: Exact) -> Mechanism:
         """The noise at this step."""
         return self.noise.mechanism(epsilon)
 
@@ -108,31 +109,23 @@ class Protected:
         """The largest norm of a difference between possible states (Theorem 6.3)."""
         return self.body.largest_lattice_norm(self.query.points[self.possible])
 
-    def constrained(self, epsilon: Fraction) -> Fraction | float:
+    def constrained(self, epsilon: Exact) -> Fraction | float:
         """What a release costs the worst pair of possible states (Theorem 6.3)."""
-        cost = self._costs.get(ratio := epsilon.as_integer_ratio())
+        price = _price(epsilon)
+        cost = self._costs.get(ratio := price.as_integer_ratio())
         if cost is None:
-            cost = largest_loss(self.worst_norm, epsilon, self.noise.staircase)
+            cost = largest_loss(self.worst_norm, price, self.noise.staircase)
             self._costs[ratio] = cost
         return cost
-
-    @cached_property
-    def _costs(self) -> dict[tuple[int, int], Fraction | float]:
-        return {}
-
-    @cached_property
-    def sentences(self) -> dict[tuple[Any, ...], str]:
-        """What was said of releases at this step; a stream says it again and again."""
-        return {}
 
     @cached_property
     def is_lone(self) -> bool:
         """Whether only one state is possible, which nothing can hide."""
         return int(self.possible.sum()) == 1
 
-    def price(self, epsilon: Fraction) -> Fraction:
+    def price(self, epsilon: Exact) -> Fraction:
         """What a release costs: nothing where the answer is known beforehand."""
-        return Fraction(0) if self.is_lone else epsilon
+        return Fraction(0) if self.is_lone else _price(epsilon)
 
     @cached_property
     def known_answer(self) -> ObjectArray:
@@ -383,6 +376,11 @@ class Differences:
         if len(members):
             connected[members] = True
         return present, connected
+
+
+def _price(epsilon: Exact) -> Fraction:
+    """An epsilon as a fraction: as it is where somebody has read it, which releases rely on."""
+    return epsilon if type(epsilon) is Fraction else as_epsilon(epsilon)
 
 
 _NO_EDGES: IntArray = np.empty((0, 2), dtype=np.int64)

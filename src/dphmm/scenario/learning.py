@@ -199,7 +199,7 @@ def learn_from_releases(
         raise ArgumentError("streams must have a model of one matrix, got another")
     learned = model.fit_em(
         [stream.observations() for stream in streams],
-        start=[stream.start for stream in streams],
+        start=[stream._said_from[1] for stream in streams],
         n_iter=iterations,
         smoothing=smoothing,
     )
