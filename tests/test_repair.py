@@ -16,6 +16,7 @@ from dphmm.geometry.hull import SensitivityHull
 from dphmm.geometry.query import Query
 from dphmm.policy.extending import best_extension
 from dphmm.policy.graph import PolicyGraph
+from dphmm.policy.progress import listening
 from dphmm.policy.protection import degree_of_protection, exposed, is_protectable, unprotected
 from dphmm.policy.repair import BY_VOLUME, _best_of_all, _Repair, added_edges, protect
 from dphmm.policy.sensitivity import sensitivity_hull
@@ -232,6 +233,42 @@ def test_the_users_graph_is_taken_if_it_protects_everybody():
     wanted = PolicyGraph(6, [[2, 5], [3, 4], [0, 1]])
     edges = added_edges(QUERY, POLICY, possible, partners=wanted)
     assert edges.tolist() == [[2, 5]]
+
+
+class EnoughError(Exception):
+    """What a listener raises to end a repair."""
+
+
+SCATTERED = Query(np.random.default_rng(4).integers(0, 50, (7, 2)))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_repair_says_how_far_it_is_and_adds_the_same_edges(method):
+    shares, lone = [], PolicyGraph(7, [])
+    with listening(shares.append):
+        heard = added_edges(SCATTERED, lone, method=method, body=SensitivityHull.l1_ball)
+    unheard = added_edges(SCATTERED, lone, method=method, body=SensitivityHull.l1_ball)
+    assert heard.tolist() == unheard.tolist()
+    told = [share for share in shares if share is not None]
+    assert told == sorted(told)
+    assert all(0 <= share < 1 for share in told)
+    assert len(told) > 1 if method in GREEDY else len(shares) > 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_repair_is_ended_by_what_its_listener_raises(method):
+    heard = []
+
+    def refuse(share):
+        heard.append(share)
+        if len(heard) == 2:
+            raise EnoughError
+
+    with pytest.raises(EnoughError), listening(refuse):
+        added_edges(SCATTERED, PolicyGraph(7, []), method=method, body=SensitivityHull.l1_ball)
+    assert len(heard) == 2
+    assert len(added_edges(SCATTERED, PolicyGraph(7, []), method=method))
+    assert len(heard) == 2
 
 
 # Oracle

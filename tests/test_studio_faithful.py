@@ -394,7 +394,7 @@ COMPARED = ("possible", "rank", "volume", "least_protection", "most_protection",
             "own_possible", "own_error")  # fmt: skip
 
 
-@settings(max_examples=12)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(files(), st.sampled_from([{}, {"repair": "nearest", "epsilon": "2"}]))
 def test_the_page_says_what_check_says_at_every_step(
     file: tuple[Scenario, str], changes: dict[str, Any]

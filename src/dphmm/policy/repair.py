@@ -42,6 +42,7 @@ from dphmm.geometry.query import Query
 from dphmm.geometry.states import possible_mask
 from dphmm.policy.extending import best_extension
 from dphmm.policy.graph import PolicyGraph, check_policy
+from dphmm.policy.progress import tell
 from dphmm.policy.protection import count_hidden
 from dphmm.policy.sensitivity import sensitivity_hull
 
@@ -262,7 +263,9 @@ def _still_exposed(repair: _Repair) -> Iterator[int]:
     ever more rarely, one pass over all saves asking thousands one by one.
     """
     alone, links, next_pass = deque(repair.exposed().tolist()), 0, 1
+    count = len(alone)
     while alone:
+        tell(1 - len(alone) / count)
         state = alone.popleft()
         if not repair.is_exposed(state):
             continue
@@ -322,6 +325,7 @@ def _best_of_all(repair: _Repair, vectors: ObjectArray, method: RepairMethod) ->
         least = 0 if method in BY_VOLUME else 2 * lengths[number] * repair.query.step**2
         if record is not None and least > record:
             break
+        tell()
         hull = _extended(repair.hull, vectors[number])
         body = hull if repair.body_of is None else repair.body_of(hull)
         score = body.volume if method in BY_VOLUME else body.mean_squared_error(1)
@@ -355,6 +359,7 @@ def _link_optimally(repair: _Repair, method: RepairMethod, partners: Mapping[int
 
     def search(depth: int, hull: SensitivityHull, edges: list[tuple[int, int]], reach: int) -> None:
         nonlocal best
+        tell()
         if best is not None and least(depth, hull, reach) >= best[0]:
             return
         if depth == len(exposed):

@@ -1,7 +1,7 @@
 """How far a long computation is, and that it ends where nobody waits for it any more.
 
-The work itself says `begin` and `step`; the page asks how far it is, and stops it by going away.
-What says neither runs to its end.
+The work itself says `begin` and `step`, and a repair how far it is within one; the page asks, and
+stops it by going away. What says neither runs to its end.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from threading import Lock
 
 from cachetools import LRUCache
+
+from dphmm.policy.progress import listening
 
 __all__ = ["Job", "Jobs", "StoppedError", "begin", "step"]
 
@@ -28,6 +30,7 @@ class Job:
 
     def __init__(self) -> None:
         self.done = self.parts = 0
+        self.share = 0.0
         self.is_stopped = False
 
     def stop(self) -> None:
@@ -39,13 +42,20 @@ class Job:
         if self.is_stopped:
             raise StoppedError
 
+    def hear(self, share: float | None) -> None:
+        """Keep how far the repair in the present part is, and go on if somebody waits."""
+        if share is not None:
+            self.parts, self.share = self.parts or 1, share
+        self.check()
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Make this the job whose steps are counted."""
         token = _NOW.set(self)
         try:
             self.check()
-            yield
+            with listening(self.hear):
+                yield
         finally:
             _NOW.reset(token)
 
@@ -65,11 +75,11 @@ class Jobs:
                 self._jobs[name] = job
         return job
 
-    def describe(self, name: str) -> dict[str, int]:
-        """How many parts are done, and of how many; 0 of 0 where nobody knows."""
+    def describe(self, name: str) -> dict[str, float]:
+        """How many parts are done, a begun one by its share; 0 of 0 where nobody knows."""
         with self._lock:
             job = self._jobs.get(name) or Job()
-        return {"done": job.done, "parts": job.parts}
+        return {"done": min(job.done + job.share, job.parts), "parts": job.parts}
 
 
 _NOW: ContextVar[Job | None] = ContextVar("job", default=None)
@@ -86,5 +96,5 @@ def step() -> None:
     """Say that a part is done, and go on if somebody waits."""
     job = _NOW.get()
     if job is not None:
-        job.done += 1
+        job.done, job.share = job.done + 1, 0.0
         job.check()
