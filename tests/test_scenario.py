@@ -128,6 +128,33 @@ def test_a_scenario_saved_and_loaded_is_the_same(scenario: Scenario) -> None:
         assert path.read_text() == text
 
 
+def test_two_scenarios_in_one_folder_lose_none_of_their_tables(tmp_path: Path) -> None:
+    line, stay, ring = Query([0, 1]), MarkovModel(np.eye(2)), MarkovModel(np.eye(2)[::-1])
+    first, other, drawn, fewer = (
+        Scenario(query, model, policy, epsilon=1, start="0")
+        for query, model, policy in (
+            (line, ring, PolicyGraph.complete(2)),
+            (line, stay, PolicyGraph.complete(2)),
+            (Query([5, 9]), ring, PolicyGraph(2, [(0, 1)])),
+            (Query([5, 9]), ring, PolicyGraph(2, [])),
+        )
+    )
+    (tmp_path / "pyproject.toml").write_text("[tool]\n")
+    first.save(tmp_path / "first.toml")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    for name, scenario in (("model.npz", other), ("states.csv", drawn)):
+        with pytest.raises(DataError, match=rf"^{name}: file must be .* that first\.toml names; "):
+            scenario.save(tmp_path / "second.toml")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    # The same tables may have two names; and whoever is alone may change theirs.
+    first.replace(epsilon=2).save(tmp_path / "third.toml")
+    assert Scenario.load(tmp_path / "third.toml").settings.epsilon == 2
+    (tmp_path / "sub").mkdir()
+    for scenario in (drawn, fewer, other):
+        scenario.save(tmp_path / "sub" / "alone.toml")
+        assert Scenario.load(tmp_path / "sub" / "alone.toml").law == scenario.law
+
+
 @given(st.data())
 def test_a_policy_of_any_kind_saved_and_loaded_is_the_same_law(data: st.DataObject) -> None:
     base = data.draw(scenarios())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from dphmm.chain.markov import Chain
 from dphmm.errors import ArgumentError, DataError, ScenarioError, TooLargeError
 from dphmm.policy.graph import MOST_EDGES, PolicyGraph
 from dphmm.scenario.building import category_of
-from dphmm.scenario.models import LearnedModel, read_model, write_model
+from dphmm.scenario.models import LearnedModel, model_bytes, read_model
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, csv_text, write_whole
@@ -63,12 +64,39 @@ def save_scenario(scenario: Scenario, path: str | Path) -> None:
     """See `Scenario.save`."""
     folder, settings = as_path(path).parent, scenario.settings
     _check_readable(scenario)
-    scenario.states.write(folder / settings.states)
-    step = settings.clock.law
-    write_model(folder / settings.model, scenario.model, scenario.source, step)
+    tables: dict[str, str | bytes] = {
+        settings.states: scenario.states.to_csv(),
+        settings.model: model_bytes(scenario.model, scenario.source, settings.clock.law),
+    }
     if settings.policy.edges is not None:
-        write_whole(folder / settings.policy.edges, csv_text([("a", "b"), *scenario.edges]))
+        tables[settings.policy.edges] = csv_text([("a", "b"), *scenario.edges])
+    _check_own(as_path(path), tables)
+    for name, content in tables.items():
+        write_whole(folder / name, content)
     write_whole(path, settings.to_toml())
+
+
+def _check_own(path: Path, tables: Mapping[str, str | bytes]) -> None:
+    """Refuse to write over a table that another scenario of the folder names."""
+    folder, other = path.parent, {}
+    for name, content in tables.items():
+        file = folder / name
+        data = content.encode() if isinstance(content, str) else content
+        if file.is_file() and file.read_bytes() != data:
+            other[file.resolve()] = name
+    for beside in sorted(folder.glob("*.toml")) if other else ():
+        if beside.resolve() == path.resolve():
+            continue
+        try:
+            settings = Settings.read(beside)
+        except (ScenarioError, DataError):
+            continue  # the file of another program
+        for named in (settings.states, settings.model, settings.policy.edges):
+            if named is not None and (folder / named).resolve() in other:
+                raise DataError(
+                    f"{named}: file must be this scenario's own, got one that {beside.name} "
+                    f"names; save this one into another folder"
+                )
 
 
 def _check_readable(scenario: Scenario) -> None:
