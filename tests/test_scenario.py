@@ -149,6 +149,10 @@ def test_two_scenarios_in_one_folder_lose_none_of_their_tables(tmp_path: Path) -
     # The same tables may have two names; and whoever is alone may change theirs.
     first.replace(epsilon=2).save(tmp_path / "third.toml")
     assert Scenario.load(tmp_path / "third.toml").settings.epsilon == 2
+    # A table that says the same in other words is nobody's loss, and stays as it was written.
+    (tmp_path / "states.csv").write_text("label,x\n0,0\n1,1\n")
+    first.replace(epsilon=3).save(tmp_path / "third.toml")
+    assert (tmp_path / "states.csv").read_text() == "label,x\n0,0\n1,1\n"
     (tmp_path / "sub").mkdir()
     for scenario in (drawn, fewer, other):
         scenario.save(tmp_path / "sub" / "alone.toml")

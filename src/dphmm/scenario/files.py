@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,21 +71,38 @@ def save_scenario(scenario: Scenario, path: str | Path) -> None:
     }
     if settings.policy.edges is not None:
         tables[settings.policy.edges] = csv_text([("a", "b"), *scenario.edges])
-    _check_own(as_path(path), tables)
-    for name, content in tables.items():
+    held = _tables_in(folder, settings)
+    changed = {name: content for name, content in tables.items() if held.get(name) != content}
+    _check_own(as_path(path), changed)
+    for name, content in changed.items():
         write_whole(folder / name, content)
     write_whole(path, settings.to_toml())
 
 
-def _check_own(path: Path, tables: Mapping[str, str | bytes]) -> None:
-    """Refuse to write over a table that another scenario of the folder names."""
-    folder, other = path.parent, {}
-    for name, content in tables.items():
-        file = folder / name
-        data = content.encode() if isinstance(content, str) else content
-        if file.is_file() and file.read_bytes() != data:
-            other[file.resolve()] = name
-    for beside in sorted(folder.glob("*.toml")) if other else ():
+def _tables_in(folder: Path, settings: Settings) -> dict[str, str | bytes]:
+    """What is in the tables of a folder, as it would be written; what cannot be read is left out.
+
+    A table that says the same in other words stays as it is.
+    """
+    held: dict[str, str | bytes] = {}
+    with suppress(ArgumentError, DataError, ScenarioError):
+        states = States.read(folder / settings.states)
+        held[settings.states] = states.to_csv()
+        if settings.policy.edges is not None:
+            edges = states.read_edges(folder / settings.policy.edges)
+            held[settings.policy.edges] = csv_text([("a", "b"), *edges])
+    with suppress(ArgumentError, DataError, ScenarioError):
+        learned = read_model(folder / settings.model)
+        model = in_steps(learned, settings.clock, settings.model)
+        held[settings.model] = model_bytes(model, learned.source, settings.clock.law)
+    return held
+
+
+def _check_own(path: Path, names: Iterable[str]) -> None:
+    """Refuse to write over tables that another scenario of the folder names."""
+    folder = path.parent
+    there = {(folder / name).resolve() for name in names if (folder / name).is_file()}
+    for beside in sorted(folder.glob("*.toml")) if there else ():
         if beside.resolve() == path.resolve():
             continue
         try:
@@ -92,7 +110,7 @@ def _check_own(path: Path, tables: Mapping[str, str | bytes]) -> None:
         except (ScenarioError, DataError):
             continue  # the file of another program
         for named in (settings.states, settings.model, settings.policy.edges):
-            if named is not None and (folder / named).resolve() in other:
+            if named is not None and (folder / named).resolve() in there:
                 raise DataError(
                     f"{named}: file must be this scenario's own, got one that {beside.name} "
                     f"names; save this one into another folder"
