@@ -77,7 +77,7 @@ def test_a_check_shows_what_full_support_costs() -> None:
     assert len(found.steps) == 1
     assert found.costs is not None
     assert found.costs.own is not None
-    # What the releases of test_promise's bus are told, before anything is released.
+    # What the releases of the bus of test_promise_zeros are told, before anything is released.
     assert (found.costs.event, found.costs.window, found.costs.sequence) == (1, 24, 48)
     assert (found.costs.own.event, found.costs.own.sequence) == (0, 4)
     assert "These hold whatever you did" in found._repr_html_()
