@@ -111,6 +111,8 @@ def command(
     )
     if not as_json:
         _say_taken(table, report)
+    for doubt, files in report.doubts.items():
+        click.echo(f"dphmm: note: {files} files: {doubt}", err=True)
     if report.rows_bad and not report.rows_kept:
         problem = max(report.problems, key=lambda name: report.problems[name])
         raise DataError(
