@@ -867,8 +867,8 @@ def test_another_clock_is_another_time(tmp_path: Path) -> None:
     with book_of("journal", tmp_path) as book:
         engine.release(book, [ask(scenario, [("ann", 5, 1)])])
         (answered,) = engine.release(book, [ask(other, [("ann", 5, 1), ("ann", 9, 1)])])
-        assert answered.verdicts.tolist() == [Verdict.CHANGED] * 2
-        with pytest.raises(ArgumentError, match="time step of the answers"):
+        assert answered.verdicts.tolist() == [Verdict.OTHERWISE] * 2
+        with pytest.raises(ArgumentError, match="time step of the person's answers"):
             list(adopt_terms(book, other.terms, same_states=True))  # type: ignore[arg-type]
 
 

@@ -676,7 +676,7 @@ def test_erased_slots_are_not_those_of_another_clock(store: Store) -> None:
     hourly, often = dated("1 hour", None), dated("5 min", None)
     engine.release(store, [at(hourly, "10:00")])
     store.erase("ann")
-    assert engine.judge(store, at(often, "11:00")).verdicts.tolist() == [Verdict.CHANGED]
+    assert engine.judge(store, at(often, "11:00")).verdicts.tolist() == [Verdict.OTHERWISE]
     assert engine.judge(store, at(hourly, "10:00", "11:00")).verdicts.tolist() == [Verdict.LATE, 0]
 
 

@@ -21,7 +21,7 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.stochastic import SAFE_PROBABILITY
 from dphmm.errors import ArgumentError, DataError, MovedError
 from dphmm.noise.randomness import Randomness
-from dphmm.release.admission import Verdict, refusal
+from dphmm.release.admission import check_fit
 from dphmm.release.book import KeyInUse, fingerprint_of
 from dphmm.release.moment import Line
 from dphmm.release.standing import Standing
@@ -90,6 +90,7 @@ def _adopt(
     standing = place.standing
     if standing is None or standing.law == terms.law:
         return False
+    check_fit(place, terms.clock, terms.plane)
     if book.unsaid(line, standing.time):
         raise DataError(
             "ledger must have been closed by its last run, got one that was killed; run that "
@@ -102,13 +103,6 @@ def _adopt(
 def _under(
     standing: Standing, terms: Terms, same_states: bool, led: dict[tuple[int, int], Mask]
 ) -> Standing:
-    if standing.clock != terms.clock:
-        raise ArgumentError(
-            "scenario must have the time step of the answers, got another, in which their slots "
-            "are other times; give its query another name"
-        )
-    if standing.plane not in (None, terms.plane):
-        raise refusal(Verdict.ELSEWHERE)
     if not same_states:
         return replace(standing, law=terms.law, belief=terms.start)
     if standing.belief.n_states != terms.model.n_states:

@@ -24,7 +24,7 @@ from dphmm.errors import ArgumentError, BudgetError, DphmmError
 from dphmm.release.schedule import Schedule, allowed_at, holds
 from dphmm.release.standing import Standing
 
-__all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "refusal", "refusals"]
+__all__ = ["LONGEST_GAP", "Place", "Verdict", "admit", "check_fit", "refusal", "refusals"]
 
 LONGEST_GAP = 100_000
 """Steps that may pass between two rows; the belief is carried through each of them."""
@@ -52,6 +52,8 @@ class Verdict(IntEnum):
     """The book's answers follow another law, which nobody has adopted."""
     ELSEWHERE = 6
     """The book's answers would be printed as other places: the map has another centre."""
+    OTHERWISE = 7
+    """The book's answers are of other times: time is cut into slots in another way."""
 
 
 def _nothing(clock: str, since: int) -> Iterable[Span]:
@@ -95,13 +97,19 @@ class Place:
     clock: str | None = None
     row: object = field(default=None, repr=False)
 
-    def is_elsewhere(self, plane: str) -> bool:
-        """Whether the answers are metres from another centre than that of a map.
+    def misfit(self, clock: str, plane: str) -> Verdict | None:
+        """Why a scenario can neither go on from the answers nor read them, adopted or not.
 
         Args:
-            plane: The map's.
+            clock: How it cuts time into slots; under another clock no slot is the same time.
+            plane: The centre of its map; from another one the same metres are another place.
         """
-        return self.standing is not None and self.standing.plane not in (None, plane)
+        own = self.clock if self.standing is None else self.standing.clock
+        if own not in (None, clock):
+            return Verdict.OTHERWISE
+        if self.standing is not None and self.standing.plane not in (None, plane):
+            return Verdict.ELSEWHERE
+        return None
 
     def both(self, limit: Limit | None, clock: str) -> Limit | None:
         """A scenario's limit and the person's own, at once, with windows in steps.
@@ -156,11 +164,11 @@ def admit(
         origin: The slot of step 0, which the first answer comes after; by default the slot
             before the first row.
         law: The law that new answers would follow.
-        clock: How time is cut into slots now; under another clock no slot is the same time.
+        clock: How time is cut into slots now, see `Place.misfit`.
         schedule: When to speak; at every slot by default.
         error: The expected error of the estimate at a slot, if nothing is said until there. Where
             the schedule asks for it, only one slot can be judged; without it nothing is said.
-        plane: The centre of the map; from another one the same metres are another place.
+        plane: The centre of the map, see `Place.misfit`.
 
     >>> admit(Place(), np.array([5, 6, 6, 4]), Fraction(1), limit=Limit.read(2)).tolist()
     [0, 4, 4, 0]
@@ -175,11 +183,9 @@ def admit(
     opens = latest + 1 if closed is None else max(latest + 1, closed)
     changed = place.standing is not None and bool(law) and place.standing.law != law
     verdicts = np.zeros(len(times), dtype=np.int64)
-    own = place.clock if place.standing is None else place.standing.clock
-    if own not in (None, clock):
-        return np.full(len(times), Verdict.CHANGED)
-    if place.is_elsewhere(plane):
-        return np.full(len(times), Verdict.ELSEWHERE)
+    misfit = place.misfit(clock, plane)
+    if misfit is not None:
+        return np.full(len(times), misfit)
     speaking = None if schedule is None else allowed_at(schedule, times)
     # Nearly everybody's rows are all new; these lines run once for each person of a table.
     if not changed and isinstance(prices, Fraction) and _is_plain(times, latest, opens):
@@ -283,6 +289,19 @@ def refusals(
             yield row, refusal(verdict)
 
 
+def check_fit(place: Place, clock: str, plane: str) -> None:
+    """Refuse a scenario that can neither go on from somebody's answers nor read them.
+
+    Args:
+        place: Where the person is.
+        clock: See `Place.misfit`.
+        plane: See `Place.misfit`.
+    """
+    misfit = place.misfit(clock, plane)
+    if misfit is not None:
+        raise refusal(misfit)
+
+
 def refusal(verdict: int) -> DphmmError:
     """Why a row gets no answer that the limit would allow."""
     return ArgumentError(_REASONS[Verdict(verdict)])
@@ -304,5 +323,9 @@ _REASONS = {
     Verdict.ELSEWHERE: (
         "scenario must have the map of the person's answers, got one with another centre, on "
         "which they would be other places; give its query another name"
+    ),
+    Verdict.OTHERWISE: (
+        "scenario must have the time step of the person's answers, got another, in which their "
+        "slots are other times; give its query another name"
     ),
 }

@@ -100,6 +100,8 @@ class Part:
     """What was drawn since cost, for the windows of a limit."""
     repeats: bool = False
     """Whether a row of it gets an answer that was given before."""
+    behind: bool = False
+    """Whether the book's standing was older than its answers, and was led to them."""
 
     def turn(self, terms: Terms) -> slice:
         """The steps that can be judged now: all, or one slot where what is believed decides."""

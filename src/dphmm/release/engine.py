@@ -167,12 +167,14 @@ def _find(book: Book, asks: Sequence[Ask], parts: Sequence[Part], sure: bool = T
     """Look up where people are, and which steps of theirs are to be answered."""
     for part, place in zip(parts, _look(book, parts, sure), strict=True):
         terms, standing = asks[part.number].terms, place.standing
-        part.found, part.done, part.works, part.spent, part.repeats = place, 0, [], [], False
+        part.found, part.done, part.works, part.spent = place, 0, [], []
+        part.repeats = part.behind = False
         if standing is not None and (standing.law, standing.clock) == (terms.law, terms.clock):
             # A killed run left answers that no standing knows of. Only what the place knows of: of
             # anything newer the commit will say that it moved.
             later = book.unsaid(part.line, standing.time)
             unsaid = [one for one in later if place.latest is None or one.time <= place.latest]
+            part.behind = bool(unsaid)
             if unsaid:
                 place = replace(place, standing=terms.follow(standing, unsaid))
         part.place = place
@@ -209,13 +211,16 @@ def _answer(
         waiting = [part for part in waiting if part.has_more]
         for part in waiting:
             part.go_on()
-    moved = [part for part in parts if part.works]
+    # Who was led to answers that no standing knew of stands there now, also if nothing is new:
+    # a law can be adopted from nowhere else.
+    moved = [part for part in parts if part.works or part.behind]
     if moved:
-        if any(part.found.key is None for part in moved):
-            key = _bind_key(book, source, min(int(part.works[0].times[0]) for part in moved))
+        firsts = [int(part.works[0].times[0]) for part in moved if part.works]
+        if firsts and any(part.found.key is None for part in moved):
+            key = _bind_key(book, source, min(firsts))
             for part in moved:  # so that a rotation before the commit is seen there
                 part.found = replace(part.found, key=part.found.key or key)
-        standings = [_moved(part.works[-1]) for part in moved]
+        standings = [_moved(part) for part in moved]
         enter("commit")
         book.commit(drawn, standings, [part.found for part in moved])
     _fill(answered, parts)
@@ -369,9 +374,10 @@ def _repeat(book: Book, answered: Answered, part: Part) -> None:
             answered.faults[row] = refusal(Verdict.LATE)
 
 
-def _moved(work: Work) -> Standing:
-    assert work.standing is not None
-    return work.standing
+def _moved(part: Part) -> Standing:
+    standing = part.works[-1].standing if part.works else part.place.standing
+    assert standing is not None
+    return standing
 
 
 def _bind_key(book: Book, source: Randomness, first: int) -> KeyInUse | None:

@@ -20,7 +20,7 @@ import numpy as np
 from dphmm.cost.ledger import Ledger
 from dphmm.errors import DataError, UnknownLawWarning
 from dphmm.policy.plan import Protected
-from dphmm.release.admission import Verdict, refusal
+from dphmm.release.admission import Verdict, check_fit, refusal
 from dphmm.release.book import Book
 from dphmm.release.law_parts import differing_parts
 from dphmm.release.moment import Line
@@ -169,8 +169,7 @@ def _track_in(
     line = Line("", person, terms.query)
     (place,) = book.places([line])
     standing = place.standing or terms.begin("", person, slot)
-    if place.is_elsewhere(terms.plane):
-        raise refusal(Verdict.ELSEWHERE)
+    check_fit(place, terms.clock, terms.plane)
     if standing.law != terms.law:
         raise refusal(Verdict.CHANGED)
     began = standing.began

@@ -18,7 +18,7 @@ from dphmm.geometry.exact import Exact, as_epsilon, as_text, whole
 from dphmm.geometry.query import Query
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
-from dphmm.release.admission import Place, Verdict, refusal
+from dphmm.release.admission import Place, Verdict, check_fit, refusal
 from dphmm.release.answers import Answers
 from dphmm.release.book import Book, check_key
 from dphmm.release.engine import Answered, Ask
@@ -265,8 +265,7 @@ def open_stream(
     line = Line(check_client(client), check_name(person, "person"), terms.query)
     (place,) = book.places([line])
     standing = place.standing
-    if place.is_elsewhere(terms.plane):
-        raise refusal(Verdict.ELSEWHERE)
+    check_fit(place, terms.clock, terms.plane)
     if standing is not None and standing.law != terms.law:
         raise refusal(Verdict.CHANGED)
     said: Sequence[Record] = ()

@@ -20,7 +20,7 @@ from dphmm.errors import ArgumentError, DphmmError, NotFoundError, TooLargeError
 from dphmm.geometry.exact import Exact, as_epsilon, as_text
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
-from dphmm.release.admission import Place, Verdict, refusal
+from dphmm.release.admission import Place, check_fit
 from dphmm.release.engine import Ask
 from dphmm.release.moment import Line
 from dphmm.release.stream import Stream
@@ -139,7 +139,9 @@ class Handlers:
         scenario = self._find(client, digest)
         clock = scenario.settings.clock.law
         budget = None if body.budget is None else _limit(body.budget, clock)
-        (place,) = self._store.places([Line(client, check_name(person, "person"), "")])
+        line = Line(client, check_name(person, "person"), scenario.terms.query)
+        (place,) = self._store.places([line])
+        check_fit(place, clock, scenario.terms.plane)
         if not place.known:
             self._quota.take(client)
         if budget is not None and place.limit is None:
@@ -218,8 +220,7 @@ class Handlers:
         scenario = self._find(client, digest)
         slot = None if after is None else scenario.settings.clock.slot_of(after)
         line = Line(client, person, scenario.terms.query)
-        if self._place(scenario, client, person).is_elsewhere(scenario.terms.plane):
-            raise refusal(Verdict.ELSEWHERE)
+        self._place(scenario, client, person)
         found = self._store.answers(line, after=slot, most=PAGE + 1)
         page = [show_release(scenario, one.release(), True) for one in found[:PAGE]]
         return {"releases": page, "next": page[-1]["time"] if len(found) > PAGE else None}
@@ -306,6 +307,7 @@ class Handlers:
         (place,) = self._store.places([Line(client, person, scenario.terms.query)])
         if not place.known:
             raise NotFoundError("person must be one of the store, got another")
+        check_fit(place, scenario.terms.clock, scenario.terms.plane)
         return place
 
     def _stream(self, scenario: Scenario, client: str, person: str) -> Stream:

@@ -13,6 +13,7 @@ ALIASES = {
     "person": ("person", "person_id", "user", "user_id", "userid", "uid", "device", "device_id",
                "deviceid", "vehicle", "vehicle_id", "taxi", "taxi_id", "driver", "driver_id",
                "rider", "rider_id", "bike_id", "bikeid", "individual-local-identifier",
+               "tag-local-identifier",
                "animal", "animal_id", "collar", "collar_id", "collarid",
                "mmsi", "imei", "id", "name"),
     "date": ("date", "day", "utc_date"),
