@@ -244,8 +244,8 @@ def cell_of(places: FloatArray) -> float | None:
     regular = np.allclose(places - origin, steps * side, atol=1e-3 * side)
     if not regular or len(np.unique(steps, axis=0)) < len(places):
         return None
-    apart, _ = KDTree(steps).query(steps, k=2)
-    return round(side, 6) if np.median(apart[:, 1]) <= _FAR_CELLS else None
+    nearest = np.asarray(KDTree(steps).query(steps, k=2)[0])[:, 1]
+    return round(side, 6) if np.median(nearest) <= _FAR_CELLS else None
 
 
 def _side(axis: FloatArray, spread: float) -> float:
