@@ -31,7 +31,7 @@ from dphmm.books.rows import (
     latest_answers,
     list_answers,
 )
-from dphmm.books.sealing import find_roots
+from dphmm.books.sealing import Roots, find_roots
 from dphmm.books.tombstones import Tombstone, tombstone_name, tombstone_of
 from dphmm.books.witness import Witness
 from dphmm.cost.budget import Span
@@ -239,8 +239,15 @@ class StoreReading:
                 return {}
             found = find_answers(transaction, person.number, line, times)
             roots = find_roots(transaction) if self.witness.anchor else {}
-        self.witness.settle(roots)
+        self._settle(roots)
         return found
+
+    def _settle(self, roots: Roots) -> None:
+        """Let the anchor know of roots before anything is said of what they stand for."""
+        ahead = self.witness.settle(roots)
+        if ahead:  # by another server or, if this store does not have them, by a copy of it
+            with self.database.transaction(write=False) as transaction:
+                self.witness.check(transaction, ahead)
 
     def adopted(self, line: Line) -> Standing | None:
         """See `Book`."""
@@ -276,7 +283,7 @@ class StoreReading:
             person = self._known(transaction, line.client, line.person)
             found = list_answers(transaction, person.number, line, after, most)
             roots = find_roots(transaction) if self.witness.anchor else {}
-        self.witness.settle(roots)
+        self._settle(roots)
         return found
 
     def ledger(self, person: str, *, client: str = "") -> Ledger:
