@@ -5,12 +5,14 @@ Nothing is written here. No true state is in a store.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from numbers import Integral
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 from cachetools import LRUCache
 
@@ -57,16 +59,21 @@ class StoreReading:
     def __init__(self, database: Database, secret: bytes, anchor: Anchor | None = None) -> None:
         self.database = database
         self._secret = secret
-        self._guard = Lock()
         self._key: KeyInUse | None = None
         """As it was when it was last read; None before there is one."""
+        self._begin()
+        _STORES.add(self)
+        with database.transaction(write=False) as transaction:
+            facts = find_facts(transaction)
+        self.witness = Witness(database.name, facts, anchor)
+
+    def _begin(self) -> None:
+        """Remember nobody, with no lock that a thread of another process holds."""
+        self._guard = Lock()
         self._kept: LRUCache[tuple[str, str], tuple[Person, dict[str, Standing]]] = LRUCache(
             REMEMBERED_STATES, getsizeof=_count_states
         )
         """Of each client and name: the person after our last commit, and where lines stood then."""
-        with database.transaction(write=False) as transaction:
-            facts = find_facts(transaction)
-        self.witness = Witness(database.name, facts, anchor)
 
     def close(self) -> None:
         """Close all connections."""
@@ -338,6 +345,16 @@ class StoreReading:
             raise NotFoundError("person must be one of the store, got another")
         return found
 
+
+_STORES: WeakSet[StoreReading] = WeakSet()
+
+
+def _forget_inherited() -> None:
+    for store in _STORES:
+        store._begin()
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
 
 _NOBODY: tuple[None, dict[str, Standing]] = None, {}
 
