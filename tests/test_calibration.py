@@ -31,7 +31,7 @@ off passes less than once in twenty times. Private chains of 60 people in the ci
 noise too, of about 5 points for one chain: the study of docs/results/calibration.json has more
 draws of it than there are here, and other people."""
 
-STEPS = {"city": 36_000, "geolife": 12_000, "gowalla": 12_000}
+STEPS = {"city": 36_000, "geolife": 24_000, "gowalla": 12_000}
 """How many steps that takes. People of the city stay for hours, so a walk tells little."""
 
 FACTOR = 1.5

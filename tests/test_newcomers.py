@@ -198,3 +198,65 @@ def test_states_without_a_place_say_what_they_lack(tmp_path: Path) -> None:
     text = (tmp_path / "clinic.toml").read_text()
     (tmp_path / "clinic.toml").write_text(text + '[query]\ncolumns = ["minutes"]\n')
     assert run("check", tmp_path / "clinic.toml").exit_code == 0
+
+
+# Collars for two months
+
+
+@pytest.fixture
+def collars(tmp_path: Path) -> Path:
+    """Six animals with a fix every two hours or so, for sixty days."""
+    rng, rows = (
+        np.random.default_rng(15),
+        ["tag-local-identifier,timestamp,location-long,location-lat"],
+    )
+    for animal in range(6):
+        home = np.array([-1.5, 11.7]) + rng.normal(0, 0.03, 2)
+        place, time = home, datetime(2023, 5, 1) + timedelta(minutes=int(rng.integers(120)))
+        for _ in range(12 * 60):
+            rows.append(f"E{animal},{time:%Y-%m-%d %H:%M:%S}.000,{place[0]:.5f},{place[1]:.5f}")
+            place = place + rng.normal(0, 0.006, 2) + 0.05 * (home - place)
+            time += timedelta(minutes=float(120 + rng.normal(0, 3)))
+    file = tmp_path / "collars.csv"
+    file.write_text("\n".join([*rows, ""]))
+    return file
+
+
+ELEPHANTS = ("--zone", "UTC", "--around", "11.7,-1.5", "--kilometres", "30", "--cell", "2")
+
+
+def test_sixty_days_that_the_limit_refuses_are_told_of_before_anybody_waits(collars: Path) -> None:
+    town = collars.parent / "town"
+    new = ("import", collars, *ELEPHANTS, "--step", "2 hours", "-o", town)
+    result = run(*new, "--quiet")
+    assert result.exit_code == 0, result.output
+    assert "limit of 12 in all is too little for 6 of 6 people" in result.stderr
+    assert 'limit = "12 per 1 day" in' in result.stderr
+    assert 'limit = "12"' in (town / "scenario.toml").read_text(), "nothing is weakened by itself"
+    ok("learn", town / "trips.csv", "--scenario", town / "scenario.toml", "--force")
+    release = ("release", town / "scenario.toml", town / "trips.csv", "-o", town / "released.csv")
+    refused = run(*release)
+    assert refused.exit_code == 1
+    assert "is too little for 6 of 6 people" in refused.stderr
+    # The limit that was named is enough, and nothing is said of it any more.
+    told = run(*new, "--limit", "12 per 1 day", "--replace")
+    assert (told.exit_code, told.stderr) == (0, "")
+    ok(*release)
+    ok("report", town / "scenario.toml", town / "released.csv", "-o", town / "report.html")
+    assert pl.read_csv(town / "released.csv")["person"].n_unique() == 6
+
+
+def test_a_map_that_is_there_has_its_own_limit(collars: Path) -> None:
+    town = collars.parent / "town"
+    ok("grid", *ELEPHANTS[2:], "--step", "2 hours", "--limit", "12 per 1 day", "-o", town)
+    old = ("import", collars, "--zone", "UTC", "--map", town, "-o", town / "people.csv")
+    for option in ("--limit", "--epsilon", "--radius", "--cell", "--kilometres"):
+        result = run(*old, option, "2")
+        assert result.exit_code == 2, option
+        assert f"--map must stand without {option}" in result.stderr
+    assert run(*old).stderr == ""
+    toml = town / "scenario.toml"
+    toml.write_text(toml.read_text().replace("12 per 1 day", "12"))
+    result = run(*old, "--json", "--replace")
+    assert "is too little for 6 of 6 people" in result.stderr
+    assert "--limit" not in result.stderr

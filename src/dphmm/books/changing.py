@@ -62,7 +62,7 @@ def adopt_terms(
     model calls possible becomes so. Without, the states are others, and the new start is taken to
     be known at their latest slot.
     """
-    led: dict[tuple[int, int], Mask] = {}
+    led: dict[tuple[int, int, bool], Mask] = {}
     for line in book.lines():
         if line.query != terms.query or client not in (None, line.client):
             continue
@@ -83,7 +83,7 @@ def _adopt(
     line: Line,
     terms: Terms,
     same_states: bool,
-    led: dict[tuple[int, int], Mask],
+    led: dict[tuple[int, int, bool], Mask],
 ) -> bool:
     """Let a line go on under a law; whether it stood somewhere, and under another."""
     (place,) = book.places([line])
@@ -96,12 +96,17 @@ def _adopt(
             "ledger must have been closed by its last run, got one that was killed; run that "
             "once more under the scenario as it was, then adopt the new one"
         )
-    book.adopt(_under(standing, terms, same_states, led))
+    again = book.adopted(line) is not None
+    book.adopt(_under(standing, terms, same_states, again, led))
     return True
 
 
 def _under(
-    standing: Standing, terms: Terms, same_states: bool, led: dict[tuple[int, int], Mask]
+    standing: Standing,
+    terms: Terms,
+    same_states: bool,
+    again: bool,
+    led: dict[tuple[int, int, bool], Mask],
 ) -> Standing:
     if not same_states:
         return replace(standing, law=terms.law, belief=terms.start)
@@ -112,21 +117,27 @@ def _under(
         )
     belief = standing.belief
     if not belief.possible.all():
-        between = standing.began, standing.time
-        if between not in led:
-            led[between] = _reached(terms, *between)
-        belief = _widened(belief, led[between])
+        about = standing.began, standing.time, again
+        if about not in led:
+            led[about] = _reached(terms, *about)
+        belief = _widened(belief, led[about])
     return replace(standing, law=terms.law, belief=belief)
 
 
-def _reached(terms: Terms, began: int, time: int) -> Mask:
-    """What a model calls possible by a time, if its start was known when somebody began."""
+def _reached(terms: Terms, began: int, time: int, again: bool) -> Mask:
+    """What a model calls possible by a time, if its start was known when somebody began.
+
+    Where a law was adopted before, `again`, its states may have been others, and the start was
+    known then: at some step since they began.
+    """
     first = max(began, time - LOOKED_BACK)
     possible = terms.start.possible
     if first > began:
         possible = np.ones_like(possible)
     for step in range(first + 1, time + 1):
         before, possible = possible, terms.model.reach(possible, step)
+        if again:
+            possible = possible | terms.start.possible
         if not terms.model.varies and (possible == before).all():
             break
     return possible

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from click.core import ParameterSource
 
 from dphmm.cli.common import (
     column_option,
@@ -19,9 +21,10 @@ from dphmm.cli.common import (
 )
 from dphmm.cli.mapping import TOML, NewMap, map_options
 from dphmm.errors import DataError
+from dphmm.geometry.exact import as_text
+from dphmm.scenario.affording import need_of
 from dphmm.scenario.settings import Settings
 from dphmm.tables import datasets
-from dphmm.tables.clock import Clock
 from dphmm.tables.columns import ALIASES
 from dphmm.tables.files import check_new, write_whole
 from dphmm.tables.maps import Map
@@ -91,12 +94,13 @@ def command(
     new = None
     if old is None:
         new = NewMap(output, zone, **options)
-        town, clock, trips = new.town, new.clock, output / TRIPS
+        town, settings, toml, trips = new.town, new.settings, output / TOML, output / TRIPS
     else:
-        town, clock = _old_map(old, options)
+        town, settings, toml = _old_map(old, options)
         trips = output
         if trips.is_dir():
             raise DataError(f"{trips}: output must be a file of trips with --map, got a folder")
+    clock = settings.clock
     table, report = _load(
         tracks,
         columns=columns_from(column_names, tuple(ALIASES)),
@@ -107,6 +111,8 @@ def command(
     )
     if not as_json:
         _say_taken(table, report)
+    for doubt, files in report.doubts.items():
+        click.echo(f"dphmm: note: {files} files: {doubt}", err=True)
     if report.rows_bad and not report.rows_kept:
         problem = max(report.problems, key=lambda name: report.problems[name])
         raise DataError(
@@ -124,6 +130,7 @@ def command(
     if new is not None:
         new.write()
     write_whole(trips, text, private=True)
+    _note_limit(placed, settings, f"{toml}" if new is None else f"{toml} (or --limit)")
     if as_json:
         facts = {name: value for name, value in vars(placed).items() if name != "table"}
         facts |= {"steps": len(placed.table), "bad_rows": report.rows_bad, "taken": report.taken}
@@ -138,13 +145,30 @@ def command(
     return 0
 
 
-def _old_map(old: Path, options: dict[str, Any]) -> tuple[Map, Clock]:
-    given = [name for name in ("around", "h3", "places", "roads", "step") if options[name]]
-    if given:
+def _old_map(old: Path, options: dict[str, Any]) -> tuple[Map, Settings, Path]:
+    source = click.get_current_context().get_parameter_source
+    given = [name for name in options if source(name) is ParameterSource.COMMANDLINE]
+    if given := [name for name in given if name != "replace"]:
         raise click.UsageError(f"--map must stand without --{given[0]}: the map has its own")
     toml = old / TOML if old.is_dir() else old
     settings = Settings.read(toml)
-    return Map.read(toml.parent / settings.states), settings.clock
+    return Map.read(toml.parent / settings.states), settings, toml
+
+
+def _note_limit(placed: datasets.Placed, settings: Settings, where: str) -> None:
+    """Say now what a release would refuse, and how to allow it; nothing allows it by itself."""
+    steps, clock = placed.table, settings.clock
+    people = steps["person"].rle_id().to_numpy().astype(np.int64)
+    times = steps["time"].dt.epoch("us") if clock.has_dates else steps["time"]
+    size = clock.seconds * 1_000_000 if clock.has_dates else int(clock.step)
+    need = need_of(settings, people, times.to_numpy().astype(np.int64) // size)
+    if need is not None:
+        click.echo(
+            f"dphmm: note: these trips can be learned from, but not released: {need}; "
+            f'limit = "{need.day}" in {where} allows every day as much, and all days together '
+            f"then tell up to {as_text(need.cost)}",
+            err=True,
+        )
 
 
 def _load(tracks: tuple[str, ...], **options: Any) -> datasets.Loaded:

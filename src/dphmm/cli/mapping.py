@@ -14,7 +14,8 @@ from dphmm.chain.ground import Ground
 from dphmm.cli.common import say
 from dphmm.cost.limit import Limit
 from dphmm.errors import DataError
-from dphmm.geometry.exact import as_epsilon, as_text, seconds
+from dphmm.geometry.exact import as_epsilon, as_text
+from dphmm.scenario.affording import day_of
 from dphmm.scenario.settings import Policy, Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import check_new, csv_text, write_whole
@@ -24,9 +25,6 @@ from dphmm.tables.units import lattice_step, length, measure
 __all__ = ["STATES", "TOML", "NewMap", "map_options"]
 
 TOML, STATES, MOVES = "scenario.toml", "cells.csv", "moves.csv"
-DAY = 86_400
-ANSWERS = 100
-"""What a limit allows for where steps are no times of day."""
 
 _OPTIONS = (
     click.option("--around", metavar="LAT,LON", help="The middle of a map of cells."),
@@ -143,7 +141,4 @@ def _alone(option: str, *others: object) -> None:
 
 
 def _limit(given: str | None, epsilon: Fraction, clock: Clock) -> Limit:
-    if given is not None:
-        return Limit.read(given)
-    steps = DAY // seconds(clock.step, "step") if isinstance(clock.step, str) else ANSWERS
-    return Limit(epsilon * max(1, steps))
+    return Limit(day_of(epsilon, clock).amount) if given is None else Limit.read(given)

@@ -33,12 +33,13 @@ from dphmm.cli.common import (
     spark_session,
 )
 from dphmm.cli.stores import Opening, store_options
-from dphmm.errors import DataError
+from dphmm.errors import BudgetError, DataError
 from dphmm.noise.randomness import Randomness
 from dphmm.release import engine
 from dphmm.release.answers import Answers
 from dphmm.release.book import Book
 from dphmm.scenario import Scenario
+from dphmm.scenario.affording import need_of_rows
 from dphmm.scenario.releasing import (
     answer_columns,
     answer_rows,
@@ -231,7 +232,13 @@ class _Releasing:
     def whole(self, rows: list[Row], done: Callable[[int], object]) -> Iterator[list[list[Any]]]:
         """The answers to a file, of which nothing is released unless all of it can be."""
         ask = ask_rows(self._scenario, rows, self._client)
-        refuse_first(engine.judge(self._book, ask, self._randomness), rows, self._file)
+        try:
+            refuse_first(engine.judge(self._book, ask, self._randomness), rows, self._file)
+        except BudgetError as fault:
+            # A limit that is raised by what one row lacks would be refused at the next.
+            need = need_of_rows(self._scenario.settings, rows)
+            fault.args = (f"{fault}; {need}" if need else str(fault),)
+            raise
         if self._late is None:
             return self._answer(rows, done)
         leaving = sorted(

@@ -25,6 +25,7 @@ from dphmm.cost.sequences import (
 )
 from dphmm.cost.windows import window_bracket
 from dphmm.cost.words import (
+    EARLIER,
     ITS_OWN_STEP,
     NEARER,
     OWN_MOVES,
@@ -240,7 +241,8 @@ class PrivacyStatement:
         return f"{total}."
 
     def _realised(self, factor: float) -> str:
-        known = "what was said before" if self.before else "only the model"
+        heard = bool(self.before) if self.tells is None else self.tells.whereabouts.heard
+        known = EARLIER if heard else "only the model"
         taken = f", {ITS_OWN_STEP}" if self.filled else ""
         told = f"What these answers really told somebody who knew {known}{taken}"
         if not is_useful(factor):

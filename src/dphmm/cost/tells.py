@@ -16,7 +16,14 @@ from dphmm.cost.moments import follow_work
 from dphmm.cost.privacy_loss import PrivacyLoss, privacy_loss
 from dphmm.cost.realised import as_factor
 from dphmm.cost.whereabouts import Whereabouts
-from dphmm.cost.words import ITS_OWN_STEP, describe_chance, is_useful, show_factor, show_number
+from dphmm.cost.words import (
+    EARLIER,
+    ITS_OWN_STEP,
+    describe_chance,
+    is_useful,
+    show_factor,
+    show_number,
+)
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.plan import Protected
 
@@ -76,6 +83,8 @@ class Tells:
             only: For whom it holds, to end a sentence with; nothing for everybody.
             filled: Whether steps without a row may have been answered.
         """
+        knowing = f" and knew {EARLIER}" if self.whereabouts.heard else ""
+        taken = f", {ITS_OWN_STEP}" if filled else ""
         lines = [
             f"Two paths that are equal or linked at every time, such as home and the house next "
             f"door all day: {show_factor(self.linked)}{only}."
@@ -87,10 +96,10 @@ class Tells:
             kind = f", counted {self.leakage.counted}" if self.leakage.counted else kind
             lines.append(
                 f"Of one moment from the first answer to the last, whatever came before and after, "
-                f"to somebody who takes the model for true: the odds between two linked states "
-                f"move {show_factor(self.leakage.linked)}{kind}{only}."
+                f"to somebody who takes the model for true{knowing}: the odds between two linked "
+                f"states move {show_factor(self.leakage.linked)}{kind}{only}."
             )
-        lines += [self._realised(f", {ITS_OWN_STEP}" if filled else ""), self.whereabouts.text()]
+        lines += [self._realised(f"{knowing}{taken}"), self.whereabouts.text()]
         return lines
 
     def _realised(self, taken: str) -> str:

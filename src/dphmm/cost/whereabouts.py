@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dphmm._types import FloatArray, IntArray
-from dphmm.cost.words import show_share
+from dphmm.cost.words import EARLIER, show_share
 from dphmm.errors import ArgumentError, expect
 from dphmm.geometry.states import as_floats
 
@@ -67,6 +67,8 @@ class Whereabouts:
     """What to write behind hours."""
     has_places: bool = True
     """Whether states are places at all."""
+    heard: bool = False
+    """Whether they know what was said before, too; `before` and `guess_before` are then with it."""
 
     def text(self, person: str = "") -> str:
         """A sentence for everybody, with its condition.
@@ -76,9 +78,10 @@ class Whereabouts:
         """
         expect(person, str, "person")
         you, your = (person, f"{person}'s") if person else ("you", "your")
+        model = f"the published model{f', {EARLIER}' if self.heard else ''}"
         if not self.has_places:
             return (
-                f"Somebody who knows only the published model and these answers names {your} state "
+                f"Somebody who knows only {model} and these answers names {your} state "
                 f"rightly with probability {show_share(self.guess)} on average, by the model's "
                 f"reckoning; without the answers {show_share(self.guess_before)}. Whoever knows "
                 f"more can do better."
@@ -91,7 +94,7 @@ class Whereabouts:
             nights = "they spend their nights" if person else "you spend your nights"
             home = f", and, taking it that {nights} at one place, that place {to}"
         return (
-            f"Somebody who knows only the published model and these answers can place {you} within "
+            f"Somebody who knows only {model} and these answers can place {you} within "
             f"{near}{hours}{home}; without the answers within {self._length(self.before)}. Half "
             f"of the model's probability lies so near; whoever knows more can do better."
         )

@@ -13,6 +13,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "EARLIER",
     "FILLED",
     "ITS_OWN_STEP",
     "NEARER",
@@ -48,6 +49,9 @@ ITS_OWN_STEP = "each answer taken for one about its own step"
 
 OWN_MOVES = "people who make only the model's own moves, from its start"
 """Whom a value holds for that takes the zeros of a learned model for facts."""
+
+EARLIER = "what was said before"
+"""What a reader knows beside the model where earlier answers led to what is believed."""
 
 THESE_ANSWERS = "by these answers alone"
 """What a sentence says where more was said about the same person, or may have been."""
@@ -214,7 +218,12 @@ def describe_bracket(lower: Loss, lower_from: str, upper: Loss, upper_from: str)
 
 
 def describe_given(
-    person: str, what: str, given: Sequence[tuple[str, str, float, float]], *, is_sure: bool
+    person: str,
+    what: str,
+    given: Sequence[tuple[str, str, float, float]],
+    *,
+    is_sure: bool,
+    heard: bool = False,
 ) -> str:
     """Which places some answers gave away, in sentences for everybody, with their condition.
 
@@ -223,9 +232,12 @@ def describe_given(
         what: What states are called, such as "places".
         given: For each its name, when that was, how sure a reader is and was without answers.
         is_sure: Whether readers are more sure than not of them; else the first is the surest.
+        heard: Whether they know what was said before, too.
     """
     one, (place, when, sure, before) = what.removesuffix("s"), given[0]
-    reader = "whoever knows only the published model and all of them"
+    reader = (
+        f"whoever knows only the published model{', ' + EARLIER if heard else ''} and all of them"
+    )
     share = f"{show_share(sure)} by the model's reckoning, {show_share(before)} without them"
     more = "whoever knows more can be surer"
     if not is_sure:
@@ -242,20 +254,22 @@ def describe_given(
     )
 
 
-def describe_people(people: int, given: int, what: str) -> str:
+def describe_people(people: int, given: int, what: str, *, heard: bool = False) -> str:
     """Of how many people some answers gave a place away, with the condition.
 
     Args:
         people: How many people there are.
         given: Of how many of them at least one place was given away.
         what: What states are called, such as "places".
+        heard: Whether readers know what was said before of some of them, too.
     """
     one = what.removesuffix("s")
+    before = f", {EARLIER}" if heard else ""
     whom = f"{given} of {people} people" if given else f"none of the {people} people"
     return (
         f"These answers gave away a {one} of {whom} {THESE_TIMES}, to a reader who knows only the "
-        f"published model and the answers about them: a {one} and a time at which it is likelier "
-        f"than all others together. Whoever knows more can be surer."
+        f"published model{before} and the answers about them: a {one} and a time at which it is "
+        f"likelier than all others together. Whoever knows more can be surer."
     )
 
 

@@ -74,33 +74,37 @@ def contains(vectors: IntArray, normals: IntArray, offsets: IntArray) -> Mask:
     return out
 
 
-@kernel(lambda ordered, extent, normals, offsets, enough: normals.size * len(ordered) ** 2)
+@kernel(lambda ordered, heights, reach, extent, normals, *_: normals.size * len(ordered) ** 2)
 def count_neighbors(
-    ordered: IntArray, extent: IntArray, normals: IntArray, offsets: IntArray, enough: int
+    ordered: IntArray,
+    heights: IntArray,
+    reach: int,
+    extent: IntArray,
+    normals: IntArray,
+    offsets: IntArray,
+    enough: int,
 ) -> IntArray:
     """How many points lie in y + K for every point y, itself included, up to `enough`.
 
-    Points are ordered by their first coordinate, so only a window of them is looked at;
-    `extent` is half the size of K's bounding box.
+    Points are ordered by their heights, which differ by at most `reach` in K, so only a window
+    of them is looked at, from the point outwards: who has neighbours mostly has near ones, and
+    then a few are enough. `extent` is half the size of K's bounding box; products with what lies
+    outside it might not fit 64 bits.
     """
     n, rank = ordered.shape
-    counts = np.zeros(n, dtype=np.int64)
-    start = 0
+    counts = np.ones(n, dtype=np.int64)
     vector = np.empty(rank, dtype=np.int64)
     for i in range(n):
-        while ordered[i, 0] - ordered[start, 0] > extent[0]:
-            start += 1
-        for j in range(start, n):
-            if ordered[j, 0] - ordered[i, 0] > extent[0] or counts[i] >= enough:
-                break
-            near = True
-            for axis in range(rank):
-                vector[axis] = ordered[j, axis] - ordered[i, axis]
-                if abs(vector[axis]) > extent[axis]:
-                    near = False
-                    break
-            if near and inside(vector, normals, offsets):
-                counts[i] += 1
+        for direction in (-1, 1):
+            j = i + direction
+            while 0 <= j < n and counts[i] < enough and abs(heights[j] - heights[i]) <= reach:
+                near = True
+                for axis in range(rank):
+                    vector[axis] = ordered[j, axis] - ordered[i, axis]
+                    near = near and abs(vector[axis]) <= extent[axis]
+                if near and inside(vector, normals, offsets):
+                    counts[i] += 1
+                j += direction
     return counts
 
 

@@ -171,9 +171,17 @@ def _count_spanned(points: ObjectArray, hull: SensitivityHull, enough: int) -> I
         heights = points.astype(object) @ facets
         within = [(abs(heights - row) <= body.offsets).all(axis=1).sum() for row in heights]
         return np.minimum(np.array(within, dtype=np.int64), enough)
-    order = np.argsort(points[:, 0], kind="stable")
+    # In its narrowest direction the fewest are looked at; where that does not fit 64 bits, by the
+    # first coordinate.
+    narrow = int(np.argmin(body.offsets / np.linalg.norm(body.normals.astype(np.float64), axis=1)))
+    normal, reach = body.normals[narrow], int(body.offsets[narrow])
+    if 2 * hull.rank * largest(normal) * largest(points) >= SAFE:
+        normal, reach = np.eye(hull.rank, dtype=np.int64)[0], int(extent[0])
+    heights = points @ normal
+    order = np.argsort(heights, kind="stable")
     counts = np.empty(len(points), dtype=np.int64)
     counts[order] = kernels.gauge.count_neighbors(
-        np.ascontiguousarray(points[order]), extent, body.normals, body.offsets, enough
-    )
+        np.ascontiguousarray(points[order]), heights[order], reach, extent,
+        body.normals, body.offsets, enough,
+    )  # fmt: skip
     return counts

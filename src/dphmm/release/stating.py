@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.cost.statement import PrivacyStatement, privacy_statement
@@ -19,7 +21,7 @@ from dphmm.release.schedule import fills_gaps
 if TYPE_CHECKING:
     from dphmm.release.stream import Stream
 
-__all__ = ["place_person", "state_costs"]
+__all__ = ["knows_earlier", "place_person", "state_costs"]
 
 
 def state_costs(stream: Stream, width: int) -> PrivacyStatement:
@@ -77,7 +79,7 @@ def place_person(
     hours = None
     if around.hour_of is not None:
         hours = [around.hour_of(time + step + 1) for step in range(len(seen))]
-    return whereabouts(
+    near = whereabouts(
         [one.probabilities for one in seen],
         [one.probabilities for one in unseen],
         around.places,
@@ -85,4 +87,17 @@ def place_person(
         heard=heard,
         unit=around.unit,
         zone=around.zone,
+    )
+    return replace(near, heard=knows_earlier(stream))
+
+
+def knows_earlier(stream: Stream) -> bool:
+    """Whether what is believed before a stream's answers comes from earlier ones.
+
+    Not so where the states were others then: what is known is the start of the new ones.
+    """
+    before, start = stream._said_from[1], stream.start
+    spent = sum((one.epsilon for one in stream.said), start=Fraction(0))
+    return stream.standing.spent > spent and not np.array_equal(
+        before.probabilities, start.probabilities
     )

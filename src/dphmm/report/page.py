@@ -101,7 +101,8 @@ def _lead(views: Sequence[PersonView], people: int, what: str) -> str:
     """What the answers gave away, in one sentence: of one person or, if all are drawn, of all."""
     if people == 1 or people > len(views):
         return views[0].sentence
-    return describe_people(people, sum(view.gave_away > 0 for view in views), what)
+    heard = any(view.facts.near.heard for view in views)
+    return describe_people(people, sum(view.gave_away > 0 for view in views), what, heard=heard)
 
 
 def _data(scenario: Scenario, track_map: TrackMap, views: Sequence[PersonView]) -> dict[str, Any]:

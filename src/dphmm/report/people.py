@@ -80,7 +80,8 @@ class PersonView:
             for one in first.values()
         ]
         is_sure = self.facts.given_away[0].is_sure
-        return describe_given(self.name, self.what, rows, is_sure=is_sure)
+        heard = self.facts.near.heard
+        return describe_given(self.name, self.what, rows, is_sure=is_sure, heard=heard)
 
     @property
     def picture(self) -> str | None:
