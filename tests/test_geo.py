@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyproj import Geod
 
 from dphmm.errors import ArgumentError, DataError
-from dphmm.tables.geo import Grid, LocalPlane
+from dphmm.tables.geo import Grid, LocalPlane, cell_of
 
 GEOD = Geod(ellps="WGS84")
 LATITUDES = [0.0, 1.35, 23.4, 39.9, 51.5, 60.0, 70.0, -33.9, -70.0]
@@ -91,6 +91,14 @@ def test_grids_of_one_plane_share_their_cells() -> None:
     first = Grid.from_points([10.0], [10.0], 0.34)
     second = Grid.from_points([-700.0, 20.0], [900.0, 30.0], 0.34)
     assert first.centers[0].tolist() in second.centers.round(9).tolist()
+
+
+def test_scattered_places_with_whole_coordinates_are_no_cells_and_a_grid_with_gaps_is() -> None:
+    rng = np.random.default_rng(3)
+    assert cell_of(rng.integers(0, 4_000, (40, 2)).astype(float)) is None
+    whole = np.argwhere(np.ones((30, 30))) * 250.0
+    assert cell_of(whole) == 250
+    assert cell_of(rng.permutation(whole)[:200]) == 250
 
 
 def test_longitudes_of_another_turn_are_the_same_place() -> None:

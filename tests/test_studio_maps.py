@@ -17,6 +17,9 @@ pytest.importorskip("starlette")
 from dphmm import MarkovModel, Scenario
 from dphmm.report.ground import Ground
 from dphmm.scenario import Policy
+from dphmm.studio.drawing import LIKELIEST
+from dphmm.studio.examples import open_example
+from dphmm.studio.requests import Open
 from dphmm.studio.saving import open_file
 from dphmm.studio.server import run_in_background
 from dphmm.tables.maps import Map
@@ -99,6 +102,33 @@ def test_squares_of_a_grid_stay_squares(tmp_path: Path) -> None:
     about = open_file(write_scenario(tmp_path, town, distance="2000")).described
     assert about["outlines"] is None
     assert about["cell"] is not None
+
+
+def test_scattered_places_are_points_with_a_slider_as_far_as_they_reach(tmp_path: Path) -> None:
+    places = np.random.default_rng(3).integers(0, 4_000, (40, 2))
+    anywhere = MarkovModel(np.full((40, 40), 1 / 40))
+    Scenario(places, anywhere, Policy(distance=300), epsilon=1).save(tmp_path / "town.toml")
+    about = open_file(tmp_path / "town.toml").described
+    assert about["cell"] is None
+    assert float(about["radius"]["most"]) > 3_000
+
+
+def test_of_many_moves_the_likeliest_from_each_place_are_drawn(tmp_path: Path) -> None:
+    chances = np.random.default_rng(5).permuted(np.tile(np.arange(1.0, 21), (20, 1)), axis=1)
+    model = MarkovModel(chances / chances.sum(axis=1, keepdims=True))
+    Scenario(np.arange(20.0), model, Policy(complete=True), epsilon=1).save(tmp_path / "town.toml")
+    about = open_file(tmp_path / "town.toml").described
+    arrows = np.reshape(about["moves"], (-1, 2))
+    assert about["all_moves"] is False
+    np.fill_diagonal(chances, 0)
+    likeliest = np.argsort(-chances, axis=1)[:, :LIKELIEST]
+    drawn = [sorted(arrows[arrows[:, 0] == state, 1].tolist()) for state in range(20)]
+    assert drawn == np.sort(likeliest, axis=1).tolist()
+    paper = open_example(Open(name="paper"))
+    moves = np.argwhere(paper.scenario.model.transition.toarray() > 0).tolist()
+    assert paper.described["all_moves"] is True
+    drawn = np.reshape(paper.described["moves"], (-1, 2)).tolist()
+    assert drawn == [[a, b] for a, b in moves if a != b]
 
 
 # The page

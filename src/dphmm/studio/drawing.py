@@ -23,6 +23,11 @@ __all__ = ["Drawing", "describe", "draw", "radii"]
 DRAWN_MOVES = 60
 """With more states than this the moves of a model are too dense to draw as arrows."""
 
+MANY_MOVES = 6
+LIKELIEST = 2
+"""Where a state has more moves than `MANY_MOVES` on average, the likeliest ones of each are drawn:
+all would cover the places."""
+
 AROUND = 0.3
 """How far beyond its states a base map is drawn, as a part of their extent."""
 
@@ -93,7 +98,7 @@ def describe(scenario: Scenario, drawing: Drawing) -> dict[str, Any]:
         "answers_are_places": places is not None
         and query.dimension == 2
         and bool(np.allclose(places, query.values, atol=1e-9)),
-        "moves": _moves(scenario),
+        **_moves(scenario),
         "radius": radii(scenario, drawing),
         "has_dates": scenario.settings.clock.has_dates,
         "time_step": str(scenario.settings.clock.step),
@@ -110,12 +115,22 @@ def _flat(rings: list[list[FloatArray]]) -> list[list[list[float]]]:
     return [[flat[(end := next(ends)) - 2 * len(ring) : end - 2] for ring in own] for own in rings]
 
 
-def _moves(scenario: Scenario) -> list[int] | None:
-    if len(scenario.states) > DRAWN_MOVES:
-        return None
+def _moves(scenario: Scenario) -> dict[str, Any]:
+    """The moves of the model as arrows, and whether these are all."""
+    count = len(scenario.states)
+    if count > DRAWN_MOVES:
+        return {"moves": None, "all_moves": False}
     moves = scenario.model.on_places.at(1).transition.tocoo()
-    pairs: list[int] = np.stack([moves.row, moves.col], axis=1).ravel().tolist()
-    return pairs
+    rows, columns, chances = (
+        part[moves.row != moves.col] for part in (moves.row, moves.col, moves.data)
+    )
+    whole = len(rows) <= MANY_MOVES * count
+    if not whole:
+        order = np.lexsort((-chances, rows))
+        rank = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
+        kept = np.sort(order[rank < LIKELIEST])
+        rows, columns = rows[kept], columns[kept]
+    return {"moves": np.stack([rows, columns], axis=1).ravel().tolist(), "all_moves": whole}
 
 
 def radii(scenario: Scenario, drawing: Drawing) -> dict[str, str]:

@@ -25,6 +25,8 @@ __all__ = ["Grid", "LocalPlane", "cell_of"]
 
 _FARTHEST = 1e9
 """Metres: beyond any image of the Earth, and small enough that its square is exact enough."""
+_FAR_CELLS = 3
+"""In a grid, also one with gaps, most cells have another within so many cells."""
 
 
 @lru_cache(maxsize=64)
@@ -224,6 +226,8 @@ class Grid:
 def cell_of(places: FloatArray) -> float | None:
     """The side of the cells if the places are the centres of a square grid's cells.
 
+    Scattered places with whole coordinates lie on a grid too, but far apart: they are no cells.
+
     >>> cell_of(np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5], [3.5, 2.5]]))
     1.0
     >>> cell_of(np.array([[0.0, 0.0], [1.0, 0.3], [2.0, 1.0], [2.5, 2.0]])) is None
@@ -238,7 +242,10 @@ def cell_of(places: FloatArray) -> float | None:
     side = max(across, up)
     steps = np.rint((places - origin) / side)
     regular = np.allclose(places - origin, steps * side, atol=1e-3 * side)
-    return round(side, 6) if regular and len(np.unique(steps, axis=0)) == len(places) else None
+    if not regular or len(np.unique(steps, axis=0)) < len(places):
+        return None
+    nearest = np.asarray(KDTree(steps).query(steps, k=2)[0])[:, 1]
+    return round(side, 6) if np.median(nearest) <= _FAR_CELLS else None
 
 
 def _side(axis: FloatArray, spread: float) -> float:

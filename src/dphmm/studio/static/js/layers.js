@@ -64,7 +64,7 @@ export class LayersPanel {
       id: "moves",
       onchange: () => store.change({ moves: this.moves.checked }),
     });
-    this.movesLabel = h("label", { className: "check" }, this.moves, " Show the model's moves");
+    this.movesLabel = h("label", { className: "check" }, this.moves, (this.movesText = h("span", {})));
     fill(
       holder,
       this.guide,
@@ -133,6 +133,7 @@ export class LayersPanel {
     this.showEdges(view, world, edges);
     this.moves.checked = view.moves;
     this.movesLabel.hidden = !world.moves;
+    this.movesText.textContent = world.all_moves ? " Show the model's moves" : " Show the model's likeliest moves";
   }
 
   showEdges(view, world, edges) {
