@@ -6,17 +6,20 @@ from math import inf
 from pathlib import Path
 
 import numpy as np
+import polars
 import pytest
 
 from dphmm import (
     Ledger,
     MarkovModel,
+    MemoryBook,
     Plan,
     PolicyGraph,
     Query,
     Scenario,
     Stream,
 )
+from tests.promise_answers import Answer, seeded
 from tests.promise_checks import check
 from tests.promise_worlds import make_world
 from tests.scenarios import run
@@ -81,3 +84,24 @@ def test_a_ledger_says_when_what_was_spent_is_the_sum_over_several_questions(
 def test_a_ledger_that_does_not_list_everything_claims_nothing_for_the_worst_pair() -> None:
     assert Ledger(spent=3).constrained == inf
     assert Ledger().constrained == 0
+
+
+def test_pages_say_that_two_scenarios_do_not_share_what_hides_a_state() -> None:
+    """Nobody is exposed by either, and yet both tell state 0 from everybody else."""
+    model, bare = MarkovModel(np.full((5, 5), 1 / 5)), PolicyGraph(5, [])
+    book, told = MemoryBook(), []
+    rows = polars.DataFrame([{"person": "ann", "time": 1, "state": "0"}])
+    for name, values in (("first", [0, 1, 2, 100, 101]), ("second", [0, 100, 101, 1, 2])):
+        scenario = Scenario(Query(values, name=name), model, bare, epsilon=1, query=name)
+        assert not scenario.check(1).exposed
+        scenario.release(rows, book=book, randomness=seeded())
+        stream = scenario.stream("ann", book=book)
+        (record,) = book.answers(stream.line)
+        told.append(Answer.of(stream.said[0], record.release()))
+    assert book.ledger("ann").spent == 2
+    assert min(sum(answer.told(0, other) for answer in told) for other in range(1, 5)) >= 101
+    docs = Path(__file__).parents[1] / "docs"
+    page = " ".join((docs / "scenario.md").read_text().split())
+    assert "prices add up for states that the policies of both link" in page
+    assert "both answers together may all but tell it" in page
+    assert "together tell more](scenario.md#the-law)" in (docs / "guarantee.md").read_text()
