@@ -284,6 +284,51 @@ def test_tracks_at_the_same_time_are_known_by_their_order() -> None:
     assert shuffled.at_once() == 0, "no order at all tells nothing"
 
 
+def test_somebody_in_two_places_at_once_is_told_of(tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    rows = [f"ann,{NOON + timedelta(minutes=n)},{52.5 + n / 1e4},13.4" for n in range(20)]
+    file.write_text("\n".join(["name,time,lat,lon", *rows, ""]))
+    town = ("--around", "52.5,13.4", "--step", "1 min", "--replace", "-o", tmp_path / "town")
+    assert "two places" not in run("import", file, *town).output
+    near = [row.replace("13.4", "13.401") for row in rows]
+    file.write_text("\n".join(["name,time,lat,lon", *rows, *near, ""]))
+    assert "two places" not in run("import", file, *town).output, "a receiver that is not sure"
+    far = [row.replace("13.4", "13.45").replace("ann", "ann ") for row in rows[:15]]
+    file.write_text("\n".join(["name,time,lat,lon", *rows, *far, ""]))
+    assert "15 moments have one person in two places" in run("import", file, *town).output
+
+
+# Times, names and fixes that are none
+
+
+@pytest.mark.parametrize(("unit", "form"), [(10**6, "unix-us"), (10**9, "unix-ns")])
+def test_times_of_pandas_are_small_parts_of_seconds(unit: int, form: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"id,ts,lat,lon\nann,{NOON_UNIX * unit + unit // 2},52.5,13.4\n")
+    for options in ({}, {"time": form}):
+        taken, rows = only(file, **options)
+        assert rows == [("ann", NOON + timedelta(seconds=0.5), 52.5, 13.4)]
+        assert f"times are {form}" in taken
+
+
+def test_words_of_a_name_may_stand_apart(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("Driver ID,Event Time,Lat,Long\nann,2024-03-05T12:00:00Z,52.5,13.4\n")
+    assert only(file)[1] == [("ann", NOON, 52.5, 13.4)]
+
+
+def test_zeros_of_both_degrees_are_no_fix(tmp_path: Path) -> None:
+    # Receivers write them before they know where they are; on a map they would be its corner.
+    file = tmp_path / "a.csv"
+    rows = ["ann,2024-03-05T12:00:00Z,0.000000,0", "ann,2024-03-05T12:05:00Z,0,13.4"]
+    file.write_text("\n".join(["id,time,lat,lon", *rows, ""]))
+    table, report = datasets.load_tracks(file)
+    assert table["longitude"].to_list() == [13.4]
+    assert [(bad.line, bad.problem) for bad in report.first_bad] == [
+        (2, "latitude and longitude must not both be 0: no fix")
+    ]
+
+
 # All the way
 
 

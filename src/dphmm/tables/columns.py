@@ -18,7 +18,8 @@ ALIASES = {
                "subject_id", "tid", "imei", "id", "name"),
     "date": ("date", "day", "utc_date"),
     "time": ("time", "timestamp", "datetime", "date_time", "utc", "ts", "utc_time",
-             "basedatetime", "base_date_time", "local_time", "recorded_at", "gps_time", "tst",
+             "basedatetime", "base_date_time", "local_time", "recorded_at", "event_time",
+             "gps_time", "tst",
              "started_at", "start_time", "starttime", "pickup_datetime", "tpep_pickup_datetime"),
     "latitude": ("latitude", "lat", "location-lat", "start_lat", "start_latitude",
                  "start_station_latitude", "pickup_latitude"),
@@ -50,7 +51,8 @@ def match_columns(
     """The columns that were found, by our names; `place` is where the header stands.
 
     A number that is no name counts the columns, from 1. A name within another, as objects of JSON
-    have them, counts by its last part where nothing else does, and a unit in brackets for nothing.
+    have them, counts by its last part where nothing else does, a unit in brackets for nothing, and
+    a space for what joins words.
 
     >>> match_columns("a.csv:1", ["User_ID", "lat"], ["person", "time", "latitude"], None)
     {'person': 'User_ID', 'latitude': 'lat'}
@@ -59,7 +61,8 @@ def match_columns(
     """
     expect({} if columns is None else columns, Mapping, "columns")
     names = list(header)
-    lowered = {UNIT.sub("", name).strip(_MARK).lower(): name for name in reversed(names)}
+    plain = {UNIT.sub("", name).strip(_MARK).lower(): name for name in reversed(names)}
+    lowered = {name.replace(" ", "_"): theirs for name, theirs in plain.items()} | plain
     lowered |= {name.strip().lower(): name for name in reversed(names)}
     inner = {name.rpartition(".")[2]: theirs for name, theirs in lowered.items()} | lowered
     found = {}

@@ -56,9 +56,10 @@ def load_tracks(
     Arrow. Columns are found by their usual names, in any case (`lat`, `user_id`, `timestamp`),
     by their values where there is no header, or as `columns={"person": "rider", "time": 4}`
     says. Places are latitude and longitude, x and y in metres, or a state; all files alike.
-    `time` says how times are written ("unix", "unix-ms", "iso" or a form like "%d/%m/%Y %H:%M")
-    where that is not plain; numbers that are no seconds since 1970 stay numbers. Rows that no
-    column gives to anybody belong to `person`, or else to their file, or its folder (`owner`).
+    `time` says how times are written ("unix", "unix-ms", "unix-us", "unix-ns", "iso" or a form
+    like "%d/%m/%Y %H:%M") where that is not plain; numbers that are no seconds since 1970
+    stay numbers. Rows that no column gives to anybody belong to `person`, or else to their file,
+    or its folder (`owner`).
     """
     wishes = Wishes(columns, time, time_zone, person)
     if is_table(path):

@@ -257,4 +257,5 @@ def on_earth(latitude: Any, longitude: Any) -> list[tuple[Any, str]]:
     return [
         (latitude.is_between(-90, 90), "latitude must be a number in -90..90"),
         (longitude.is_between(-180, 180), "longitude must be a number in -180..180"),
+        ((latitude != 0) | (longitude != 0), "latitude and longitude must not both be 0: no fix"),
     ]
