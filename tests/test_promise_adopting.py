@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from html import unescape
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,20 @@ import numpy as np
 import polars
 import pytest
 
-from dphmm import MarkovModel, MemoryBook, PolicyGraph, Query, Scenario
+from dphmm import (
+    MarkovModel,
+    MemoryBook,
+    PolicyGraph,
+    Query,
+    Scenario,
+)
 from dphmm.books import Store
 from dphmm.books.changing import adopt_terms
+from dphmm.release.moment import Line
 from dphmm.service.handlers import Handlers
+from tests.promise_answers import ANSWERS, CONDITION, LINKS, Answer, seeded
 from tests.scenarios import run
 from tests.service_worlds import FAST
-from tests.test_promise import ANSWERS, CONDITION, LINKS, Answer
-from tests.test_promise_routes import seeded
 
 START, SINK = 10, 11
 BEFORE = "what was said before"
@@ -114,3 +121,50 @@ def test_a_reader_is_said_to_know_earlier_answers_where_the_numbers_count_on_the
     stream = second.stream("bob", time=0, randomness=seeded())
     stream.release(0)
     assert BEFORE not in stream.statement().text()
+
+
+def test_whoever_moved_as_the_new_model_says_is_possible_has_its_promise() -> None:
+    """The first model said that nobody goes to 1, and was wrong; the second one knows better."""
+    wrong, right = np.eye(6), np.eye(6)
+    wrong[5], right[5] = np.array([1, 0, 1, 1, 1, 0]) / 4, np.array([1, 1, 1, 1, 1, 0]) / 5
+    policy, line = PolicyGraph(6, sorted(LINKS)), Query([*ANSWERS, 0], name="place")
+    options: dict[str, Any] = {"epsilon": 1, "start": "5", "query": "place"}
+    first, second, learned = (
+        Scenario(line, MarkovModel(own, anywhere=share), policy, **options)
+        for own, share in ((wrong, 0), (right, 0), (right, 0.01))
+    )
+    rows = polars.DataFrame([{"person": "ann", "time": t, "state": "1"} for t in (1, 2, 3)])
+    for scenario in (second, learned):
+        book = MemoryBook()
+        first.release(rows[:2], book=book, randomness=seeded())
+        assert not first.stream("ann", book=book).possible[1]
+        assert len(list(adopt_terms(book, scenario.terms, same_states=True))) == 1
+        scenario.release(rows, book=book, randomness=seeded())
+        stream = scenario.stream("ann", book=book)
+        (said,) = stream.said
+        *_, record = book.answers(stream.line)
+        answer = Answer.of(said, record.release())
+        # Whoever went to 1 and stayed keeps to the second model, and not to the first.
+        assert answer.told(0, 1) == 1
+        assert (CONDITION in answer.text) == (scenario is second)
+        statement = stream.statement()
+        costs = statement if statement.own is None else statement.own
+        assert costs.sequence == max(answer.told(j, k) for j, k in combinations(range(5), 2))
+
+
+def test_what_is_believed_stays_where_the_new_model_allows_no_more() -> None:
+    ring = MarkovModel(np.eye(4)[[1, 2, 3, 0]])
+    for when, links in (({"time": 1}, [(0, 1)]), ({"time": 9}, [(0, 1), (2, 3)])):
+        book = MemoryBook()
+        first, second = (
+            Scenario(Query([0, 1, 2, 3]), ring, PolicyGraph(4, some), epsilon=1, start="0")
+            for some in (links, [(0, 2), (1, 3)])
+        )
+        first.release(polars.DataFrame([{"person": "ann", "state": "1", **when}]), book=book)
+        (before,) = (place.standing for place in book.places([Line("", "ann", "state")]))
+        assert len(list(adopt_terms(book, second.terms, same_states=True))) == 1
+        (after,) = (place.standing for place in book.places([Line("", "ann", "state")]))
+        assert before is not None
+        assert after is not None
+        assert after.belief.possible.tolist() == before.belief.possible.tolist()
+        assert after.belief.probabilities.tolist() == before.belief.probabilities.tolist()

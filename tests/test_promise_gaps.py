@@ -10,8 +10,10 @@ condition that people were where they were answered.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
+from html import unescape
 from math import exp
 from pathlib import Path
 
@@ -31,12 +33,17 @@ from dphmm import (
     Schedule,
     Stream,
 )
-from dphmm.cost.words import CONDITION, FILLED, ITS_OWN_STEP
+from dphmm.books import Store
+from dphmm.cost.words import (
+    CONDITION,
+    FILLED,
+    ITS_OWN_STEP,
+)
 from dphmm.report import scenario_page
 from dphmm.scenario.headline import headline
+from tests.promise_answers import ANSWERS, Answer, seeded
+from tests.promise_routes import reported
 from tests.scenarios import run
-from tests.test_promise import ANSWERS, Answer
-from tests.test_promise_routes import reported, seeded
 
 FILL = Schedule(gaps="answer")
 
@@ -128,3 +135,32 @@ def test_whoever_knows_that_answers_are_of_one_row_hears_more_than_is_said_to_be
         (line,) = (line for line in lines if line.startswith(start))
         assert ITS_OWN_STEP in line
         assert ITS_OWN_STEP not in replace(statement, filled=False).text()
+
+
+def test_a_row_that_stands_for_several_steps_is_not_told_that_it_loses_one(tmp_path: Path) -> None:
+    """Two people who differ at one row lose what every step tells that was filled from it."""
+    model, policy = MarkovModel(np.full((3, 3), 1 / 3)), PolicyGraph(3, [(0, 1), (1, 2)])
+    when = Schedule(gaps="answer")
+    scenario = Scenario(Query([0, 1, 2]), model, policy, epsilon=1, when=when)
+    scenario.save(tmp_path / "town.toml")
+    (tmp_path / "trips.csv").write_text("person,time,state\nann,1,0\nann,6,2\n")
+    names = [tmp_path / name for name in ("town.toml", "trips.csv", "out.csv", "town.db")]
+    toml, trips, out, store = names
+    assert run("release", toml, trips, "-o", out, "--store", store).exit_code == 0
+    with closing(Store.open(str(store))) as book:
+        stream = scenario.stream("ann", book=book)
+        statement = stream.statement()
+    step = stream.said[0].step
+    one = step.body.lattice_norms(np.array([[2]]))[0]
+    # The row of time 1 was answered five times.
+    assert 5 * one == 10 > statement.event
+    page = tmp_path / "report.html"
+    for ledger in ([], ["--ledger", store]):
+        assert run("report", toml, out, *ledger, "-o", page).exit_code == 0
+        lines = unescape(page.read_text()).splitlines()
+        for start in ("Where you were at one moment", "Two paths that are", "Of one moment from"):
+            (line,) = (line for line in lines if line.startswith(f"<li>{start}"))
+            assert FILLED in line
+    assert FILLED in run("check", toml, "--steps", "3").stdout
+    assert not any(FILLED in line for line in replace(statement, filled=False).text().splitlines())
+    assert "These hold whatever you did" not in statement.text()

@@ -11,15 +11,16 @@ from tests.findings import check_tests
 
 FINDINGS = {
     "1. learned zeros are treated as facts": (
-        "test_promise.test_a_state_that_the_model_forbids_loses_no_more_than_the_release_says",
-        "test_promise.test_a_bus_that_stays_at_the_far_stop_is_told_what_it_loses",
-        "test_promise.test_zeros_that_only_the_memory_shows_are_a_condition",
-        "test_promise_routes.test_whoever_moved_as_the_new_model_says_is_possible_has_its_promise",
+        "test_promise_zeros.test_a_state_that_the_model_forbids_loses_no_more_than_the_release_says",
+        "test_promise_zeros.test_a_bus_that_stays_at_the_far_stop_is_told_what_it_loses",
+        "test_promise_zeros.test_zeros_that_only_the_memory_shows_are_a_condition",
+        "test_promise_adopting.test_whoever_moved_as_the_new_model_says_is_possible_has_its_promise",
+        "test_promise_adopting.test_a_start_that_other_states_brought_is_where_the_next_law_begins",
         "test_anywhere.test_a_model_of_five_people_follows_others_in_the_made_up_city",
     ),
     "2. several queries at one time": (
-        "test_promise.test_several_questions_share_what_hides_a_state",
-        "test_promise.test_one_step_has_one_location_set_for_all_its_questions",
+        "test_promise_questions.test_several_questions_share_what_hides_a_state",
+        "test_promise_questions.test_one_step_has_one_location_set_for_all_its_questions",
         "test_stream.test_what_hides_a_state_from_one_query_hides_it_from_the_next",
         "test_paper_notes.test_every_test_named_in_the_notes_exists",
     ),
@@ -41,13 +42,15 @@ FINDINGS = {
         "test_audit_search.test_leaks_of_one_percent_are_caught",
     ),
     "6. smaller untruths": (
+        "test_promise_before.test_a_check_begins_where_the_start_is_known",
+        "test_promise_adopting.test_a_reader_is_said_to_know_earlier_answers_where_the_numbers_"
+        "count_on_them",
         "test_adversary.test_case_ii_exposes_a_state_that_the_model_ruled_out",
         "test_hull.test_in_the_plane_laplace_is_never_better_than_k_norm_noise",
         "test_repair.test_each_method_joins_s3_to_its_own_partner_in_example_6_1",
         "test_repair.test_the_smallest_area_of_example_6_1_is_the_largest_error",
         "test_bound.test_on_a_line_it_is_the_error_of_geometric_noise_in_steps_of_the_sensitivity",
-        "test_promise_routes.test_whoever_holds_other_states_possible_also_hears_those_that_stand_in_"
-        "for_them",
+        "test_promise_readers.test_whoever_holds_other_states_possible_also_hears_those_that_stand_in_for_them",
     ),
 }
 

@@ -19,32 +19,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dphmm import KeyedRandomness, PrivacyStatement, Scenario, Stream
+from dphmm import (
+    KeyedRandomness,
+    PrivacyStatement,
+    Scenario,
+    Stream,
+)
 from dphmm.books import Store
 from dphmm.release.moment import Line
 from dphmm.service.handlers import Handlers
-from tests.scenarios import run
-from tests.service_worlds import FAST
-from tests.test_promise import (
+from tests.promise_answers import Answer
+from tests.promise_checks import (
     WIDTH,
-    Answer,
     Losses,
-    World,
     check_release,
     check_statement,
     check_text,
     linked_paths,
-    random_epsilon,
-    random_query,
-    random_world,
 )
-from tests.test_promise_routes import (
-    Routed,
-    check_book,
-    check_pages,
-    check_service,
-    scenario_of,
-)
+from tests.promise_routes import Routed, check_book, check_pages, check_service, scenario_of
+from tests.promise_worlds import World, random_epsilon, random_query, random_world
+from tests.scenarios import run
+from tests.service_worlds import FAST
 
 SHORT, FULL = 8, 400
 """How many worlds change on their way, and in the long form."""

@@ -224,7 +224,9 @@ def test_a_form_of_dates_may_be_told_and_needs_a_zone(tmp_path: Path) -> None:
     form = "%d.%m.%Y %H:%M %z"
     table, _ = datasets.load_tracks(zoned, columns={"time": "when"}, time=form)
     assert table["time"].to_list() == [START]
-    with pytest.raises(ArgumentError, match="time must be unix, unix-ms, iso or a form"):
+    with pytest.raises(
+        ArgumentError, match="time must be unix, unix-ms, unix-us, unix-ns, iso or a form"
+    ):
         datasets.load_tracks(path, time="fast")
 
 

@@ -77,7 +77,7 @@ def test_a_check_shows_what_full_support_costs() -> None:
     assert len(found.steps) == 1
     assert found.costs is not None
     assert found.costs.own is not None
-    # What the releases of test_promise's bus are told, before anything is released.
+    # What the releases of the bus of test_promise_zeros are told, before anything is released.
     assert (found.costs.event, found.costs.window, found.costs.sequence) == (1, 24, 48)
     assert (found.costs.own.event, found.costs.own.sequence) == (0, 4)
     assert "These hold whatever you did" in found._repr_html_()
@@ -126,6 +126,37 @@ def test_a_scenario_saved_and_loaded_is_the_same(scenario: Scenario) -> None:
         text = path.read_text()
         loaded.save(path)
         assert path.read_text() == text
+
+
+def test_two_scenarios_in_one_folder_lose_none_of_their_tables(tmp_path: Path) -> None:
+    line, stay, ring = Query([0, 1]), MarkovModel(np.eye(2)), MarkovModel(np.eye(2)[::-1])
+    first, other, drawn, fewer = (
+        Scenario(query, model, policy, epsilon=1, start="0")
+        for query, model, policy in (
+            (line, ring, PolicyGraph.complete(2)),
+            (line, stay, PolicyGraph.complete(2)),
+            (Query([5, 9]), ring, PolicyGraph(2, [(0, 1)])),
+            (Query([5, 9]), ring, PolicyGraph(2, [])),
+        )
+    )
+    (tmp_path / "pyproject.toml").write_text("[tool]\n")
+    first.save(tmp_path / "first.toml")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    for name, scenario in (("model.npz", other), ("states.csv", drawn)):
+        with pytest.raises(DataError, match=rf"^{name}: file must be .* that first\.toml names; "):
+            scenario.save(tmp_path / "second.toml")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    # The same tables may have two names; and whoever is alone may change theirs.
+    first.replace(epsilon=2).save(tmp_path / "third.toml")
+    assert Scenario.load(tmp_path / "third.toml").settings.epsilon == 2
+    # A table that says the same in other words is nobody's loss, and stays as it was written.
+    (tmp_path / "states.csv").write_text("label,x\n0,0\n1,1\n")
+    first.replace(epsilon=3).save(tmp_path / "third.toml")
+    assert (tmp_path / "states.csv").read_text() == "label,x\n0,0\n1,1\n"
+    (tmp_path / "sub").mkdir()
+    for scenario in (drawn, fewer, other):
+        scenario.save(tmp_path / "sub" / "alone.toml")
+        assert Scenario.load(tmp_path / "sub" / "alone.toml").law == scenario.law
 
 
 @given(st.data())

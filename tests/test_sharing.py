@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -32,8 +33,11 @@ from dphmm import (
     Query,
     Scenario,
     SecureRandomness,
+    Store,
     Stream,
 )
+from dphmm.release.moment import Line
+from tests.crash.world import release
 from tests.stopping import stop_at
 
 WALK = MarkovModel.fit([[0, 1, 2, 1, 0, 2]], n_states=3)
@@ -259,3 +263,32 @@ def test_a_book_goes_on_before_1970_as_a_table_does() -> None:
     table = town.release(pl.DataFrame(rows), randomness=key)
     answer = ann.release(1).answer.tolist()
     assert answer == alone.release(1).answer.tolist() == [table["x"][0], table["y"][0]]
+
+
+def test_a_fork_while_another_thread_remembers_somebody_answers(tmp_path: Path) -> None:
+    """A store may be used after a fork; the lock of a thread that is not there never opens."""
+    with closing(Store.open(tmp_path / "answers.db")) as store:
+        first, _ = release(store, "ann", 1, 4)
+        held, done = threading.Event(), threading.Event()
+
+        def remember() -> None:
+            with store._guard:
+                held.set()
+                done.wait()
+
+        thread = threading.Thread(target=remember)
+        thread.start()
+        held.wait()
+
+        def act() -> list[int]:
+            signal.alarm(30)
+            release(store, "ann", 2, 4)
+            return [int(x) for x in release(store, "ann", 1, 3)[0].lattice]
+
+        try:
+            said = in_a_fork(act)
+        finally:
+            done.set()
+            thread.join()
+        assert said == f"did it: {first.lattice.tolist()}"
+        assert len(store.answers(Line("", "ann", "state"))) == 2

@@ -6,18 +6,20 @@ when a call returns.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from dphmm.books.database import Database, Transaction, connect
-from dphmm.books.sealing import Root, Roots
+from dphmm.books.sealing import NO_ROOT, Root, Roots
 from dphmm.errors import StoreError
 
 __all__ = ["Anchor", "Anchored", "DatabaseAnchor", "FileAnchor", "open_anchor"]
@@ -50,6 +52,10 @@ class Anchored:
         return self.roots[number].commits if number in self.roots else 0
 
 
+Judge: TypeAlias = Callable[[int, Root], object]
+"""Is told, of each root to be lifted, what the anchor has of it; it raises if that is another's."""
+
+
 class Anchor(ABC):
     """Where a store's roots are kept outside of it."""
 
@@ -58,8 +64,11 @@ class Anchor(ABC):
         """What is known of a store; None before anything was written."""
 
     @abstractmethod
-    def lift(self, store: str, epoch: str, roots: Roots) -> None:
-        """Go forward to some roots, where that is forward; refused in another epoch."""
+    def lift(self, store: str, epoch: str, roots: Roots, judge: Judge) -> Roots:
+        """Go forward to some roots, where that is forward; refused in another epoch.
+
+        Gives all roots that it knows then: of two who lift at once one sees the other's.
+        """
 
     @abstractmethod
     def replace(self, anchored: Anchored) -> None:
@@ -86,7 +95,7 @@ class FileAnchor(Anchor):
             raise self._fault("read", fault) from None
         return None if found is None else self._check(found[1], store)
 
-    def lift(self, store: str, epoch: str, roots: Roots) -> None:
+    def lift(self, store: str, epoch: str, roots: Roots, judge: Judge) -> Roots:
         """See `Anchor`."""
         with self._locked() as file:
             found = self._newest(os.pread(file, 2 * BLOCK, 0))
@@ -95,9 +104,12 @@ class FileAnchor(Anchor):
             turn, anchored = found[0], self._check(found[1], store)
             if anchored.epoch != epoch:
                 raise recovered(self.name)
+            for number in roots:
+                judge(number, anchored.roots.get(number, NO_ROOT))
             later = anchored.lifted(roots)
             if later != anchored:
                 self._write(file, turn + 1, later)
+            return later.roots
 
     def replace(self, anchored: Anchored) -> None:
         """See `Anchor`."""
@@ -123,7 +135,9 @@ class FileAnchor(Anchor):
         facts = {"turn": turn, **vars(anchored)}
         text = json.dumps(facts).encode()
         line = hashlib.sha256(text).hexdigest().encode() + b" " + text
-        os.pwrite(file, line.ljust(BLOCK - 1) + b"\n", BLOCK * (turn % 2))
+        block = line.ljust(BLOCK - 1) + b"\n"
+        if os.pwrite(file, block, BLOCK * (turn % 2)) != len(block):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a part of it, without an error
         os.fsync(file)
 
     def _newest(self, content: bytes) -> tuple[int, Anchored] | None:
@@ -175,14 +189,29 @@ class DatabaseAnchor(Anchor):
         row = transaction.row("SELECT epoch FROM anchors WHERE store = ? AND number = -1", (store,))
         return None if row is None else row[0]
 
-    def lift(self, store: str, epoch: str, roots: Roots) -> None:
+    def lift(self, store: str, epoch: str, roots: Roots, judge: Judge) -> Roots:
         """See `Anchor`; servers that lift different roots do not wait for each other."""
         self._make()
         with self._database.transaction() as transaction:
             if self._epoch(transaction, store) != epoch:
                 raise recovered(self._database.name)
             for number, root in sorted(roots.items()):
-                self._put(transaction, (store, epoch, number, *root))
+                place = (store, epoch, number)
+                judge(number, self._find(transaction, place))
+                self._put(transaction, (*place, *root))
+        known = self.read(store)
+        if known is None or known.epoch != epoch:
+            raise recovered(self._database.name)
+        return known.roots
+
+    def _find(self, transaction: Transaction, place: tuple[str, str, int]) -> Root:
+        """What there is of a root, held until the end."""
+        row = transaction.row(
+            "SELECT count, value FROM anchors WHERE store = ? AND epoch = ? AND number = ?"
+            + transaction.for_update,
+            place,
+        )
+        return NO_ROOT if row is None else Root(*row)
 
     def replace(self, anchored: Anchored) -> None:
         """See `Anchor`."""

@@ -5,12 +5,14 @@ Nothing is written here. No true state is in a store.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from numbers import Integral
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 from cachetools import LRUCache
 
@@ -31,7 +33,7 @@ from dphmm.books.rows import (
     latest_answers,
     list_answers,
 )
-from dphmm.books.sealing import find_roots
+from dphmm.books.sealing import Roots, find_roots
 from dphmm.books.tombstones import Tombstone, tombstone_name, tombstone_of
 from dphmm.books.witness import Witness
 from dphmm.cost.budget import Span
@@ -57,16 +59,21 @@ class StoreReading:
     def __init__(self, database: Database, secret: bytes, anchor: Anchor | None = None) -> None:
         self.database = database
         self._secret = secret
-        self._guard = Lock()
         self._key: KeyInUse | None = None
         """As it was when it was last read; None before there is one."""
+        self._begin()
+        _STORES.add(self)
+        with database.transaction(write=False) as transaction:
+            facts = find_facts(transaction)
+        self.witness = Witness(database.name, facts, anchor)
+
+    def _begin(self) -> None:
+        """Remember nobody, with no lock that a thread of another process holds."""
+        self._guard = Lock()
         self._kept: LRUCache[tuple[str, str], tuple[Person, dict[str, Standing]]] = LRUCache(
             REMEMBERED_STATES, getsizeof=_count_states
         )
         """Of each client and name: the person after our last commit, and where lines stood then."""
-        with database.transaction(write=False) as transaction:
-            facts = find_facts(transaction)
-        self.witness = Witness(database.name, facts, anchor)
 
     def close(self) -> None:
         """Close all connections."""
@@ -239,8 +246,15 @@ class StoreReading:
                 return {}
             found = find_answers(transaction, person.number, line, times)
             roots = find_roots(transaction) if self.witness.anchor else {}
-        self.witness.settle(roots)
+        self._settle(roots)
         return found
+
+    def _settle(self, roots: Roots) -> None:
+        """Let the anchor know of roots before anything is said of what they stand for."""
+        ahead = self.witness.settle(roots)
+        if ahead:  # by another server or, if this store does not have them, by a copy of it
+            with self.database.transaction(write=False) as transaction:
+                self.witness.check(transaction, ahead)
 
     def adopted(self, line: Line) -> Standing | None:
         """See `Book`."""
@@ -276,7 +290,7 @@ class StoreReading:
             person = self._known(transaction, line.client, line.person)
             found = list_answers(transaction, person.number, line, after, most)
             roots = find_roots(transaction) if self.witness.anchor else {}
-        self.witness.settle(roots)
+        self._settle(roots)
         return found
 
     def ledger(self, person: str, *, client: str = "") -> Ledger:
@@ -331,6 +345,16 @@ class StoreReading:
             raise NotFoundError("person must be one of the store, got another")
         return found
 
+
+_STORES: WeakSet[StoreReading] = WeakSet()
+
+
+def _forget_inherited() -> None:
+    for store in _STORES:
+        store._begin()
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
 
 _NOBODY: tuple[None, dict[str, Standing]] = None, {}
 

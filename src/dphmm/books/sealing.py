@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from dphmm.books.database import Transaction
 from dphmm.books.schema import ROOTS
 
-__all__ = ["NO_HEAD", "Root", "Roots", "Seals", "extend", "find_roots", "seal", "total"]
+__all__ = ["NO_HEAD", "NO_ROOT", "Root", "Roots", "Seals", "extend", "find_roots", "seal", "total"]
 
 HEAD_BYTES = 32
 NO_HEAD = bytes(HEAD_BYTES)
@@ -33,6 +33,9 @@ class Root(NamedTuple):
     commits: int
     value: str
 
+
+NO_ROOT = Root(0, "")
+"""Before the first commit."""
 
 Roots: TypeAlias = Mapping[int, Root]
 """By number."""
@@ -73,8 +76,11 @@ class Seals:
         """One seal is in another's place; 0 is none."""
         self.change += after - before
 
-    def write_root(self) -> tuple[int, Root]:
-        """Add the change to a root that no other transaction is using, until this one ends."""
+    def write_root(self) -> tuple[int, Root, Root]:
+        """Add the change to a root that no other transaction is using, until this one ends.
+
+        Gives its number, what it was and what it is.
+        """
         asked = "SELECT number, count, sum FROM roots ORDER BY number LIMIT 1"
         row = self.transaction.row(asked + self.transaction.for_update_skipping)
         if row is None:  # all are in use
@@ -86,7 +92,7 @@ class Seals:
         self.transaction.rows(
             "UPDATE roots SET count = ?, sum = ? WHERE number = ?", (count + 1, summed, number)
         )
-        return number, _root(number, count + 1, summed)
+        return number, _root(number, count, bytes(kept)), _root(number, count + 1, summed)
 
 
 def _root(number: int, count: int, summed: bytes) -> Root:

@@ -136,9 +136,9 @@ class Store(StoreReading):
             self._key = key_in_use(self.witness.check(transaction, expected, writing=True))
             seals = Seals(transaction)
             yield seals
-            number, root = seals.write_root()
-            self.witness.check_next(number, root)
-        self.witness.settle({number: root})
+            number, before, root = seals.write_root()
+            self.witness.check_next(number, before, root)
+        self._settle({number: root})
 
     def commit(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]

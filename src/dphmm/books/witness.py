@@ -7,6 +7,7 @@ behind only in a store that has lost something.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Mapping
 from secrets import token_hex
 
@@ -14,10 +15,13 @@ from dphmm.books.anchors import Anchor, Anchored, recovered
 from dphmm.books.database import Transaction
 from dphmm.books.rows import find_facts, set_fact
 from dphmm.books.schema import VERSION
-from dphmm.books.sealing import Root, Roots, find_roots
+from dphmm.books.sealing import NO_ROOT, Root, Roots, find_roots
 from dphmm.errors import StoreError
 
 __all__ = ["Witness"]
+
+NOTED = 64
+"""Commits of each root that a process remembers."""
 
 
 class Witness:
@@ -42,6 +46,8 @@ class Witness:
         """How many commits of each root there have been, at least."""
         self._lifted: dict[int, int] = {}
         """How many of them the anchor knows of, at least."""
+        self._ours: dict[int, deque[Root]] = {}
+        """The roots that this store had of late, by number."""
 
     def look(self) -> Roots:
         """Read the anchor; refused if the store needs one and this is not it.
@@ -65,7 +71,6 @@ class Witness:
             raise recovered(self._name)
         for number, root in anchored.roots.items():
             self._raise(self._seen, number, root.commits)
-            self._raise(self._lifted, number, root.commits)
         return anchored.roots
 
     def expect(self) -> Roots:
@@ -106,12 +111,27 @@ class Witness:
             )
 
     def _check_roots(self, roots: Roots, expected: Roots) -> None:
+        for number, root in roots.items():
+            self._note(number, root)
         for number, root in expected.items():
-            found = roots.get(number, Root(0, ""))
-            if found.commits < root.commits:
+            if roots.get(number, NO_ROOT).commits < root.commits:
                 raise self.behind()
-            if found.commits == root.commits and root.value not in ("", found.value):
-                raise StoreError(f"the store {self._name} is not the one of its anchor, or altered")
+            if root.value:
+                self._check_ours(number, root)
+                self._raise(self._lifted, number, root.commits)
+
+    def _note(self, number: int, root: Root) -> None:
+        """Remember that this store had a root."""
+        ours = self._ours.setdefault(number, deque(maxlen=NOTED))
+        if root.commits and root not in ours.copy():
+            ours.append(root)
+
+    def _check_ours(self, number: int, anchored: Root) -> bool:
+        """Refuse an anchor with another root than this store had; whether one so late was seen."""
+        ours = self._ours.get(number, deque()).copy()
+        if any(one.commits == anchored.commits and one != anchored for one in ours):
+            raise StoreError(f"the store {self._name} is not the one of its anchor, or altered")
+        return any(one.commits >= anchored.commits for one in ours)
 
     def behind(self) -> StoreError:
         """What is said of a store that has lost something."""
@@ -121,21 +141,30 @@ class Witness:
             f"would answer again what was answered; nothing is said until: dphmm store recover"
         )
 
-    def check_next(self, number: int, root: Root) -> None:
+    def check_next(self, number: int, before: Root, root: Root) -> None:
         """Refuse a commit that comes after one that was lost."""
         if root.commits <= self._seen.get(number, 0):
             raise self.behind()
+        self._note(number, before)
 
-    def settle(self, roots: Roots) -> None:
-        """Remember roots that are durable, and let the anchor know of them before anybody else."""
+    def settle(self, roots: Roots) -> Roots:
+        """Remember roots that are durable, and let the anchor know of them before anybody else.
+
+        A copy of the store may go on at the same time. So the anchor goes on from nothing but what
+        this store had. Gives those of its roots that were not seen here: the store must have
+        them, too, before anything is said.
+        """
         for number, root in roots.items():
             self._raise(self._seen, number, root.commits)
         later = {n: root for n, root in roots.items() if root.commits > self._lifted.get(n, 0)}
         if self.anchor is None or not later:
-            return
-        self.anchor.lift(self.store, self.epoch, later)
+            return {}
+        for number, root in later.items():
+            self._note(number, root)
+        known = self.anchor.lift(self.store, self.epoch, later, self._check_ours)
         for number, root in later.items():
             self._raise(self._lifted, number, root.commits)
+        return {n: root for n, root in known.items() if not self._check_ours(n, root)}
 
     def begin_epoch(self, transaction: Transaction) -> Roots:
         """Let other copies be of the past; gives the roots that the anchor begins with."""
@@ -145,6 +174,7 @@ class Witness:
         set_fact(transaction, "anchored", "1" if self._needs_anchor else None)
         roots = find_roots(transaction)
         self._seen, self._lifted = {n: root.commits for n, root in roots.items()}, {}
+        self._ours = {}
         return roots
 
     def anchor_first(self, roots: Roots) -> None:

@@ -19,6 +19,7 @@ from dphmm.scenario.checking import (
     guarantee,
     narrows,
     planned_costs,
+    whenever,
 )
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.speaking import how_often, spoken_steps
@@ -109,7 +110,8 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         spoken = sum(spoken_steps(scenario.settings.schedule, steps))
         each = f"If each of {steps} steps is answered"
         some = f"If {steps} steps are answered as [when] says, the first at once ({spoken} of them)"
-        click.echo(f"{each if scenario.settings.when is None else some}:")
+        asked = each if scenario.settings.when is None else some
+        click.echo(f"{asked}{whenever(scenario)}:")
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     elif narrows(scenario, found):
         click.echo(f"What several answers cost depends on the answers ({SHAPED}).")

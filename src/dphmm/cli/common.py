@@ -22,6 +22,7 @@ from dphmm.tables.states import States
 from dphmm.tables.trips import TOGETHER, read_trips, tracks_of
 
 __all__ = [
+    "KEY_HELP",
     "check_apart",
     "column_option",
     "columns_from",
@@ -39,6 +40,8 @@ __all__ = [
     "say",
     "spark_session",
 ]
+
+KEY_HELP = "32 secret bytes, for repeatable noise; whoever has them can take it off."
 
 Item = TypeVar("Item")
 OFTEN = 30.0

@@ -44,7 +44,8 @@ TRIPS = "trips.csv"
 @click.option("--map", "old", metavar="FOLDER", type=click.Path(path_type=Path),
               help="Bring the trips to this map, or the map of this scenario.")  # fmt: skip
 @column_option
-@click.option("--time", metavar="FORM", help="unix, unix-ms, iso, or like '%d/%m/%Y %H:%M'.")
+@click.option("--time", metavar="FORM",
+              help="unix, unix-ms, unix-us, unix-ns, iso, or like '%d/%m/%Y %H:%M'.")  # fmt: skip
 @click.option("--zone", help="The place of times that name no zone, such as Europe/Berlin.")
 @click.option("--person", help="Whose rows they are, all of them.")
 @click.option("--owner", type=click.Choice(["file", "folder"]), default="file", show_default=True,
@@ -111,6 +112,8 @@ def command(
     )
     if not as_json:
         _say_taken(table, report)
+    for doubt, files in report.doubts.items():
+        click.echo(f"dphmm: note: {files} files: {doubt}", err=True)
     if report.rows_bad and not report.rows_kept:
         problem = max(report.problems, key=lambda name: report.problems[name])
         raise DataError(

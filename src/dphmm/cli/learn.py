@@ -141,8 +141,9 @@ def command(
     --force. With --epsilon this is private, and so is what you make of it: see docs/learning.md.
 
     What nobody made may still happen: a learned model keeps a small probability of going
-    anywhere, and its promise holds whatever people do. With --zeros facts it holds for people
-    who move as the model says is possible, and every sentence says so. --anywhere held-out takes
+    anywhere, and its promise holds whatever people do (delta and answered gaps have conditions of
+    their own). With --zeros facts it holds for people who move as the model says is possible from
+    its start, and every sentence says so. --anywhere held-out takes
     the probability under which people's moves are likeliest by counts of others; it looks at raw
     moves, so it goes with raw counts only.
 

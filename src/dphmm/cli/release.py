@@ -17,6 +17,7 @@ import click
 from dphmm.books import Journal
 from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import (
+    KEY_HELP,
     check_apart,
     column_option,
     columns_from,
@@ -66,7 +67,7 @@ TOGETHER = 4096
 @click.option("--ledger", metavar="FILE", help="Default: SCENARIO.ledger.jsonl, beside it.")
 @click.option("--store", metavar="STORE", help="Keep everything in a store instead of a ledger.")
 @click.option("--client", default="", help="Whose people they are, as in a service.")
-@click.option("--key-file", metavar="FILE", help="32 secret bytes, for repeatable noise.")
+@click.option("--key-file", metavar="FILE", help=KEY_HELP)
 @click.option("--person", help="Whose rows they are, if no column says so.")
 @click.option("--raw-times", is_flag=True, help="Write each row's own time, not its step's.")
 @click.option("--continue", "previous", metavar="FOLDER", help="Spark: the run to go on from.")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dphmm.books import SCOPES, Store, create_key, list_keys
-from dphmm.cli.common import keyed
+from dphmm.cli.common import KEY_HELP, keyed
 from dphmm.cli.stores import Opening, store_options
 from dphmm.errors import DataError, require
 from dphmm.release.book import check_key
@@ -61,7 +61,7 @@ __all__ = ["command"]
     "--key-file",
     metavar="FILE",
     envvar="DPHMM_NOISE_KEY_FILE",
-    help="32 secret bytes, for repeatable noise.",
+    help=KEY_HELP,
 )
 @click.option("--init", metavar="FILE", help="Make a first key with all scopes and write it here.")
 @store_options

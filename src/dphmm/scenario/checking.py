@@ -48,6 +48,7 @@ __all__ = [
     "planned_costs",
     "possible_steps",
     "unrepaired",
+    "whenever",
 ]
 
 STILL = 0.999
@@ -189,7 +190,7 @@ def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
         charges.append([] if step.is_lone else [Charge(*law)])
     charges += [charges[-1]] * (steps - len(charges))
     charges = [some if speaks else [] for some, speaks in zip(charges, spoken, strict=True)]
-    history = History(scenario.model, charges, start=scenario.start)
+    history = History(scenario.model, charges, start=scenario.start, time=_begins(scenario))
     # What tells rows apart for certain changes what is possible later, and so bodies and prices.
     if scenario.model.has_stated_zeros and inf in worst_losses(history)[:-1]:
         return None
@@ -206,18 +207,18 @@ def possible_steps(
     model's own moves lead to lasts too.
     """
     model, plan, belief = scenario.model, scenario.plan, scenario.start
-    own, memory = belief.possible, model.memory
+    own, memory, begins = belief.possible, model.memory, _begins(scenario)
     if first == 0:
         yield 0, plan.to_protect(belief, memory), False
     for time in range(1, steps + 1):
         before = belief.possible
-        belief = model.predict(belief, time)
+        belief = model.predict(belief, begins + time)
         if plan.delta:
             yield time, plan.to_protect(belief, memory), False
             continue
         lasts = not model.varies and bool((belief.possible == before).all())
         if with_own:
-            led, own = own, _own_reach(model, own, time)
+            led, own = own, _own_reach(model, own, begins + time)
             lasts = lasts and bool((own == led).all())
         yield time, plan.to_protect(belief, memory), lasts
         if lasts:
@@ -245,10 +246,10 @@ class Moment(NamedTuple):
 
 def moments(scenario: Scenario, steps: int) -> Iterator[Moment]:
     """The steps without releases, up to the one that lasts."""
-    own, prior = scenario.start.possible, scenario.start
+    own, prior, begins = scenario.start.possible, scenario.start, _begins(scenario)
     for time, possible, lasts in possible_steps(scenario, steps, with_own=True):
-        own = _own_reach(scenario.model, own, time)
-        prior = scenario.model.predict(prior, time)
+        own = _own_reach(scenario.model, own, begins + time)
+        prior = scenario.model.predict(prior, begins + time)
         yield Moment(time, possible, lasts, own, prior)
 
 
@@ -262,7 +263,8 @@ def check_step(
     plan, query, labels, model = scenario.plan, scenario.query, scenario.labels, scenario.model
     time, possible, lasts, own, prior = moment
     step, before = plan.at(possible), bare.at(possible)
-    guessed = any(one.anywhere for one in model.moves_into(time)) and not plan.delta
+    into = model.moves_into(_begins(scenario) + time)
+    guessed = any(one.anywhere for one in into) and not plan.delta
     beside = plan.at(model.place_mask(own)) if guessed else None
     if degrees is None:
         degrees = degree_of_protection(query, step.policy, possible, hull=step.body)
@@ -319,6 +321,22 @@ def doubts(scenario: Scenario) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _begins(scenario: Scenario) -> int:
+    """The slot at which the start is taken to be known; see `whenever`."""
+    return scenario.settings.clock.first_slot or 0
+
+
+def whenever(scenario: Scenario) -> str:
+    """When the start must be known for what is said of some steps, to follow a sentence.
+
+    Nothing where the scenario fixes it, or where it makes no difference to what is possible.
+    """
+    model, fixed = scenario.model, scenario.settings.clock.first_slot is not None
+    if fixed or not model.varies or not (model.has_stated_zeros or scenario.settings.delta):
+        return ""
+    return f", if the start is known at slot {_begins(scenario)}"
+
+
 def _own_reach(model: Chain, possible: Mask, time: int) -> Mask:
     """Where the own moves of a step lead."""
     for one in model.moves_into(time):
@@ -352,6 +370,7 @@ def covered(scenario: Scenario, steps: Sequence[Step] = ()) -> str:
     """
     zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
     unless = f", {UNLESS_NARROWED}" if steps and narrows(scenario, steps) else ""
+    unless = f"{whenever(scenario) if steps else ''}{unless}"
     return unless + conditions(stated_zeros=zeros, delta=delta, filled=scenario.terms.fills_gaps)
 
 

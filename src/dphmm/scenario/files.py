@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from dphmm.chain.markov import Chain
 from dphmm.errors import ArgumentError, DataError, ScenarioError, TooLargeError
 from dphmm.policy.graph import MOST_EDGES, PolicyGraph
 from dphmm.scenario.building import category_of
-from dphmm.scenario.models import LearnedModel, read_model, write_model
+from dphmm.scenario.models import LearnedModel, model_bytes, read_model
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
 from dphmm.tables.files import as_path, csv_text, write_whole
@@ -63,12 +65,56 @@ def save_scenario(scenario: Scenario, path: str | Path) -> None:
     """See `Scenario.save`."""
     folder, settings = as_path(path).parent, scenario.settings
     _check_readable(scenario)
-    scenario.states.write(folder / settings.states)
-    step = settings.clock.law
-    write_model(folder / settings.model, scenario.model, scenario.source, step)
+    tables: dict[str, str | bytes] = {
+        settings.states: scenario.states.to_csv(),
+        settings.model: model_bytes(scenario.model, scenario.source, settings.clock.law),
+    }
     if settings.policy.edges is not None:
-        write_whole(folder / settings.policy.edges, csv_text([("a", "b"), *scenario.edges]))
+        tables[settings.policy.edges] = csv_text([("a", "b"), *scenario.edges])
+    held = _tables_in(folder, settings)
+    changed = {name: content for name, content in tables.items() if held.get(name) != content}
+    _check_own(as_path(path), changed)
+    for name, content in changed.items():
+        write_whole(folder / name, content)
     write_whole(path, settings.to_toml())
+
+
+def _tables_in(folder: Path, settings: Settings) -> dict[str, str | bytes]:
+    """What is in the tables of a folder, as it would be written; what cannot be read is left out.
+
+    A table that says the same in other words stays as it is.
+    """
+    held: dict[str, str | bytes] = {}
+    with suppress(ArgumentError, DataError, ScenarioError):
+        states = States.read(folder / settings.states)
+        held[settings.states] = states.to_csv()
+        if settings.policy.edges is not None:
+            edges = states.read_edges(folder / settings.policy.edges)
+            held[settings.policy.edges] = csv_text([("a", "b"), *edges])
+    with suppress(ArgumentError, DataError, ScenarioError):
+        learned = read_model(folder / settings.model)
+        model = in_steps(learned, settings.clock, settings.model)
+        held[settings.model] = model_bytes(model, learned.source, settings.clock.law)
+    return held
+
+
+def _check_own(path: Path, names: Iterable[str]) -> None:
+    """Refuse to write over tables that another scenario of the folder names."""
+    folder = path.parent
+    there = {(folder / name).resolve() for name in names if (folder / name).is_file()}
+    for beside in sorted(folder.glob("*.toml")) if there else ():
+        if beside.resolve() == path.resolve():
+            continue
+        try:
+            settings = Settings.read(beside)
+        except (ScenarioError, DataError):
+            continue  # the file of another program
+        for named in (settings.states, settings.model, settings.policy.edges):
+            if named is not None and (folder / named).resolve() in there:
+                raise DataError(
+                    f"{named}: file must be this scenario's own, got one that {beside.name} "
+                    f"names; save this one into another folder"
+                )
 
 
 def _check_readable(scenario: Scenario) -> None:

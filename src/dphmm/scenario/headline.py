@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dphmm.cost.words import describe_lone
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import Step, covered
+from dphmm.scenario.checking import Step, covered, whenever
 from dphmm.scenario.scenario import Scenario
 from dphmm.tables.units import roughly
 
@@ -17,14 +17,15 @@ def headline(scenario: Scenario, step: Step) -> str:
         zeros, delta = scenario.model.has_stated_zeros, scenario.settings.delta
         filled = scenario.terms.fills_gaps
         only = describe_lone("place", stated_zeros=zeros, delta=delta, filled=filled)
-        return f"{only}, so its answer is public and tells no more"
+        return f"{only}{whenever(scenario)}, so its answer is public and tells no more"
     error = roughly(step.mean_error, unit_of(scenario))
     if step.exposed:
         alone = len(step.exposed)
         hidden = f"{alone:,} of {step.possible:,} places {'hides' if alone == 1 else 'hide'} alone"
     else:
         least = f"{step.least_protection:,}"
-        hidden = f"every possible place hides among at least {least}{covered(scenario)}"
+        only = f"{whenever(scenario)}{covered(scenario)}"
+        hidden = f"every possible place hides among at least {least}{only}"
     return f"An answer is typically off by {error}; {hidden}"
 
 

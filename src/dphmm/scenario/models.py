@@ -33,7 +33,7 @@ from dphmm.chain.memory import MemoryModel
 from dphmm.errors import ArgumentError, DataError
 from dphmm.tables.files import write_whole
 
-__all__ = ["PUBLIC_SOURCE", "LearnedModel", "read_model", "write_model"]
+__all__ = ["PUBLIC_SOURCE", "LearnedModel", "model_bytes", "read_model", "write_model"]
 
 FORMAT = 3
 BROKEN = (
@@ -57,6 +57,11 @@ class LearnedModel:
 
 def write_model(path: str | Path, model: Chain, source: str, step: str | None = None) -> None:
     """Write a model file, whole or not at all."""
+    write_whole(path, model_bytes(model, source, step))
+
+
+def model_bytes(model: Chain, source: str, step: str | None = None) -> bytes:
+    """What a model file holds; the same for the same model."""
     models, schedule = _parts(model.base)
     header: dict[str, Any] = {"format": 2, "n_states": model.n_states, "source": source}
     anywhere = [part.anywhere for part in models]
@@ -82,7 +87,7 @@ def write_model(path: str | Path, model: Chain, source: str, step: str | None = 
             arrays[f"density_{number}"] = density
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def read_model(path: str | Path) -> LearnedModel:

@@ -203,17 +203,21 @@ class Tells(Body):
     delta: str
     moment: str | None = Field(
         description="Of one moment from the first answer to the last, between linked states, over "
-        "all paths before and after it: an upper bound; null where it would take long."
+        "all paths before and after it, to whoever takes the model for true: an upper bound; null "
+        "where it would take long."
     )
     realised: str = Field(
-        description="The factor by which these answers moved the odds between linked states."
+        description="The factor by which these answers moved the odds between linked states, to "
+        "whoever takes the model for true and, after `since`, knew what was said before."
     )
     near: list[Near] = Field(
-        description="The radius that holds half of the belief of whoever knows only the model and "
-        "the answers; empty where states are no places."
+        description="The radius that holds half of the belief of whoever knows only the model, "
+        "the answers and, after `since`, what was said before; empty where states are no places."
     )
-    near_before: float | None = Field(description="The same without the answers.")
-    home: float | None = Field(description="The same for the one place of all nights.")
+    near_before: float | None = Field(description="The same without these answers.")
+    home: float | None = Field(
+        description="The same for the one place of all nights, taking it that there is one."
+    )
     unit: str
     zone: str = Field(description="Whose hours the parts of the day are; empty: the place's own.")
 

@@ -13,11 +13,13 @@ ALIASES = {
     "person": ("person", "person_id", "user", "user_id", "userid", "uid", "device", "device_id",
                "deviceid", "vehicle", "vehicle_id", "taxi", "taxi_id", "driver", "driver_id",
                "rider", "rider_id", "bike_id", "bikeid", "individual-local-identifier",
-               "tag-local-identifier",
-               "animal", "animal_id", "collar", "collar_id", "collarid",
-               "mmsi", "imei", "id", "name"),
+               "tag-local-identifier", "animal", "animal_id", "collar", "collar_id", "collarid",
+               "mmsi", "vessel_id", "ship_id", "bus_id", "scooter_id", "participant_id",
+               "subject_id", "tid", "imei", "id", "name"),
     "date": ("date", "day", "utc_date"),
     "time": ("time", "timestamp", "datetime", "date_time", "utc", "ts", "utc_time",
+             "basedatetime", "base_date_time", "local_time", "recorded_at", "event_time",
+             "gps_time", "tst",
              "started_at", "start_time", "starttime", "pickup_datetime", "tpep_pickup_datetime"),
     "latitude": ("latitude", "lat", "location-lat", "start_lat", "start_latitude",
                  "start_station_latitude", "pickup_latitude"),
@@ -28,6 +30,7 @@ ALIASES = {
     "end_latitude": ("end_latitude", "end_lat", "end_station_latitude", "dropoff_latitude"),
     "end_longitude": ("end_longitude", "end_lng", "end_lon", "end_station_longitude",
                       "dropoff_longitude"),
+    "point": ("point", "geometry", "geom", "the_geom", "wkt"),
     "x": ("x",),
     "y": ("y",),
     "state": ("state", "label"),
@@ -35,6 +38,8 @@ ALIASES = {
 
 UNIT = re.compile(r"\s*(\[[^\]]*\]|\([^)]*\))\s*$")
 """In what something is measured, behind its name."""
+_MARK = "# "
+"""Before the first name of a header in some files."""
 
 
 def match_columns(
@@ -46,7 +51,8 @@ def match_columns(
     """The columns that were found, by our names; `place` is where the header stands.
 
     A number that is no name counts the columns, from 1. A name within another, as objects of JSON
-    have them, counts by its last part where nothing else does, and a unit in brackets for nothing.
+    have them, counts by its last part where nothing else does, a unit in brackets for nothing, and
+    a space for what joins words.
 
     >>> match_columns("a.csv:1", ["User_ID", "lat"], ["person", "time", "latitude"], None)
     {'person': 'User_ID', 'latitude': 'lat'}
@@ -55,7 +61,8 @@ def match_columns(
     """
     expect({} if columns is None else columns, Mapping, "columns")
     names = list(header)
-    lowered = {UNIT.sub("", name).strip().lower(): name for name in reversed(names)}
+    plain = {UNIT.sub("", name).strip(_MARK).lower(): name for name in reversed(names)}
+    lowered = {name.replace(" ", "_"): theirs for name, theirs in plain.items()} | plain
     lowered |= {name.strip().lower(): name for name in reversed(names)}
     inner = {name.rpartition(".")[2]: theirs for name, theirs in lowered.items()} | lowered
     found = {}

@@ -22,12 +22,10 @@ _DIGITS = 7
 
 
 def track_records(document: Any) -> list[dict[str, Any]]:
-    """The points of a document, each with the properties of its feature; objects of a list.
+    """The points of a document, each with the properties of its feature.
 
     A line, or several points, have one time each in a list among the properties.
     """
-    if isinstance(document, list):
-        return [record for record in document if isinstance(record, dict)]
     records = []
     for each in features_of(document):
         geometry, properties = each.get("geometry") or {}, each.get("properties") or {}

@@ -20,12 +20,12 @@ from dphmm.tables.datasets.reading import (
     read_lines,
     table_of,
 )
+from dphmm.tables.datasets.records import JsonLines, records_of, text_columns
 from dphmm.tables.datasets.rows import Meaning, UnknownColumnsError, Wishes
 from dphmm.tables.datasets.sources import Owner, find_sources
 from dphmm.tables.datasets.streams import DAMAGE, Source
-from dphmm.tables.datasets.text import JsonLines, TextFile, flat, text_columns
+from dphmm.tables.datasets.text import TextFile
 from dphmm.tables.frames import as_polars, is_table
-from dphmm.tables.geojson import track_records
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,11 +56,12 @@ def load_tracks(
     Arrow. Columns are found by their usual names, in any case (`lat`, `user_id`, `timestamp`),
     by their values where there is no header, or as `columns={"person": "rider", "time": 4}`
     says. Places are latitude and longitude, x and y in metres, or a state; all files alike.
-    `time` says how times are written ("unix", "unix-ms", "iso" or a form like "%d/%m/%Y %H:%M")
-    where that is not plain; numbers that are no seconds since 1970 stay numbers. Rows that no
-    column gives to anybody belong to `person`, or else to their file, or its folder (`owner`).
+    `time` says how times are written ("unix", "unix-ms", "unix-us", "unix-ns", "iso" or a form
+    like "%d/%m/%Y %H:%M") where that is not plain; numbers that are no seconds since 1970
+    stay numbers. Rows that no column gives to anybody belong to `person`, or else to their file,
+    or its folder (`owner`).
     """
-    wishes = Wishes(columns, time, time_zone)
+    wishes = Wishes(columns, time, time_zone, person)
     if is_table(path):
         table = as_polars(path)
         meaning = Meaning.of("table", table.columns, wishes, person or "somebody")
@@ -139,12 +140,11 @@ class _Reader:
             empty = () if report.damaged else (BadRow(source.name, 1, "file must not be empty"),)
             return [], report + LoadReport(0, 0, 0, damaged=empty)
         order = file.meaning.order
-        taken = LoadReport(0, 0, 0, taken={str(file.meaning): 1})
-        return [frame.select(order) for frame in frames], report + taken
+        return [frame.select(order) for frame in frames], report + file.meaning.report()
 
     def _json(self, source: Source) -> _Part:
         try:
-            records = [flat(record) for record in track_records(json.loads(_content(source)))]
+            records = records_of(json.loads(_content(source)))
         except (ValueError, RecursionError):
             return self._json_lines(source)
         except DAMAGE as fault:

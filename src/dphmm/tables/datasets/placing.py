@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Placed", "place_trips"]
 
 
+FAR = 1000.0
+"""Metres that nobody goes within a moment."""
+SPLIT = "have one person in two places, more than 1 km apart: is it the right column of people?"
+
+
 @dataclass(frozen=True)
 class Placed:
     """Trips on a map and how they got there: for their owner, as the trips are."""
@@ -40,6 +45,8 @@ class Placed:
     """Steps that follow the one before."""
     gaps: int
     """Steps that follow after a gap: no move."""
+    split: int = 0
+    """Moments at which somebody is in two places, far apart."""
 
     def __str__(self) -> str:
         half, most = measure(self.half_within, "m"), measure(self.all_within, "m")
@@ -49,7 +56,7 @@ class Placed:
         return (
             f"{self.fixes} fixes, {self.outside} outside the map ({told}{far})\n"
             f"{len(self.table)} steps of {self.people} people, {self.moves} moves, "
-            f"{self.gaps} lost to gaps"
+            f"{self.gaps} lost to gaps" + (f"\n{self.split} moments {SPLIT}" if self.split else "")
         )
 
 
@@ -114,6 +121,7 @@ def place_trips(
         people=steps["person"].n_unique(),
         moves=moves,
         gaps=lost,
+        split=_count_split(table, town),
     )
 
 
@@ -147,6 +155,21 @@ def _usual_wait(table: pl.DataFrame) -> str:
     if isinstance(usual, timedelta):
         usual = f"{usual.total_seconds():,.0f} s"
     return "" if usual is None else f", since half of the fixes come {usual} after another or later"
+
+
+def _count_split(table: pl.DataFrame, town: Map) -> int:
+    """How many moments somebody has with two fixes farther apart than anybody goes at once."""
+    polars = require("polars", "geo")
+    columns = list(town.states.place_columns)
+    twice = table.filter(polars.struct("person", "time").is_duplicated())
+    metres = town.states.in_metres(columns, twice.select(columns).to_numpy())
+    spread = (
+        twice.select("person", "time")
+        .with_columns(polars.Series("x", metres[:, 0]), polars.Series("y", metres[:, -1]))
+        .group_by("person", "time")
+        .agg((polars.col(name).max() - polars.col(name).min()).alias(name) for name in ("x", "y"))
+    )
+    return int((spread["x"].pow(2) + spread["y"].pow(2) > FAR**2).sum())
 
 
 def _quantile(far: FloatArray, share: float) -> float:

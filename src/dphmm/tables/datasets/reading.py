@@ -52,7 +52,8 @@ class LoadReport:
 
     `problems` counts all bad rows by kind, `first_bad` lists the first of them in order of
     file and line, `damaged` the files that ended before their end, each with the line after
-    which nothing could be read. `taken` says what columns were taken for, in how many files.
+    which nothing could be read. `taken` says what columns were taken for, in how many files, and
+    `doubts` what to look at again.
     """
 
     files: int
@@ -62,6 +63,7 @@ class LoadReport:
     first_bad: tuple[BadRow, ...] = ()
     damaged: tuple[BadRow, ...] = ()
     taken: dict[str, int] = field(default_factory=dict)
+    doubts: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows_bad(self) -> int:
@@ -77,6 +79,7 @@ class LoadReport:
             self.first_bad + other.first_bad,
             self.damaged + other.damaged,
             dict(Counter(self.taken) + Counter(other.taken)),
+            dict(Counter(self.doubts) + Counter(other.doubts)),
         )
 
     def __str__(self) -> str:
@@ -254,4 +257,5 @@ def on_earth(latitude: Any, longitude: Any) -> list[tuple[Any, str]]:
     return [
         (latitude.is_between(-90, 90), "latitude must be a number in -90..90"),
         (longitude.is_between(-180, 180), "longitude must be a number in -180..180"),
+        ((latitude != 0) | (longitude != 0), "latitude and longitude must not both be 0: no fix"),
     ]

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dphmm.errors import ArgumentError, DataError, require
 from dphmm.release.hours import find_zone
 from dphmm.tables.columns import ALIASES, match_columns
+from dphmm.tables.datasets.degrees import BOTH, Degrees, find_parts
 from dphmm.tables.datasets.reading import BadRow, LoadReport, first_problem, on_earth
 from dphmm.tables.datasets.times import Times, check_form
+from dphmm.tables.datasets.together import Tracks, telling
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__: list[str] = []
 
-PLACES = (("latitude", "longitude"), ("x", "y"), ("state",))
+PLACES = (BOTH, ("x", "y"), ("state",))
 
 END = {"end_time": "time", "end_latitude": "latitude", "end_longitude": "longitude"}
 """Columns of rides: a row is a start and an end."""
@@ -31,11 +33,12 @@ Columns: TypeAlias = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class Wishes:
-    """What somebody says about their files: columns, times, zone."""
+    """What somebody says about their files: columns, times, zone, and whose they all are."""
 
     columns: Columns | None = None
     time: str | None = None
     time_zone: str | None = None
+    person: str | None = None
 
     def __post_init__(self) -> None:
         find_zone(self.time_zone, "time_zone")
@@ -57,10 +60,14 @@ class Meaning:
     ) -> None:
         self.header = header
         self.owner = owner
+        self._is_one_person = wishes.person is not None
         self.times = Times(file, wishes.time, wishes.time_zone)
         if "time" not in found and "date" in found:
             found["time"] = found.pop("date")
         self.place = next((p for p in PLACES if all(name in found for name in p)), ())
+        columns = list(self.place)
+        if not self.place and "point" in found:
+            self.place, columns = BOTH, ["point"]
         missing = [] if "time" in found else ["a time"]
         missing += [] if self.place else ["latitude and longitude, x and y, or state"]
         if missing:
@@ -68,17 +75,20 @@ class Meaning:
                 f"{file}:1: header must have {' and '.join(missing)}; "
                 f"say which column is which, such as time=4 or time=when, by --column or columns="
             )
-        wanted = ["person", "date", "time", *self.place]
+        wanted = ["person", "date", "time", *columns]
         # A day of its own may be that of the start only.
-        if self.place == PLACES[0] and all(name in found for name in END) and "date" not in found:
+        if columns == [*BOTH] and all(name in found for name in END) and "date" not in found:
             wanted += END
         self.names = {name: found[name] for name in wanted if name in found}
+        self._degrees = Degrees(self.names)
+        self._tracks = Tracks()
 
     @classmethod
     def of(cls, file: str, header: Sequence[str], wishes: Wishes, owner: str) -> Meaning:
         """The meaning of a header's names."""
         try:
             found = match_columns(f"{file}:1", header, ALIASES, wishes.columns)
+            found = find_parts(header) | found
         except DataError as fault:
             raise UnknownColumnsError(str(fault)) from None
         return cls(file, header, wishes, found, owner)
@@ -97,15 +107,43 @@ class Meaning:
         parts = [f"{ours} = {_shown(theirs)}" for ours, theirs in self.names.items()]
         if "person" not in self.names:
             parts.insert(0, "person = the file")
-        left = [_shown(name) for name in self.header if name not in self.names.values()]
+        left = [_shown(name) for name in self._unused]
         unused = f"; not used: {', '.join(left[:MOST_NAMED])}" if left else ""
         unused += f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
         rides = "; a row is a start and an end" if self._is_rides else ""
-        return f"{', '.join(parts)}; times are {self.times.form or 'dates'}{rides}{unused}"
+        form = self.times.form or "dates"
+        return f"{', '.join(parts)}; times are {form}{self._degrees}{rides}{unused}"
+
+    @property
+    def _unused(self) -> list[str]:
+        return [name for name in self.header if name not in self.names.values()]
+
+    def _doubt(self) -> str | None:
+        """What to ask of a file that is taken for one person's; an error if it cannot be."""
+        if "person" in self.names or self._is_one_person or not self._unused:
+            return None
+        known = telling(self._unused)
+        if tracks := self._tracks.at_once():
+            such = known or self._unused[0]
+            raise DataError(
+                f"{self.times.file}: rows of one person must not be several tracks at the same "
+                f"time, got {tracks}; say which column tells people apart, such as "
+                f"person={such}, by --column or columns=, or whose rows they are, by --person or "
+                f"person="
+            )
+        return known and (
+            f"taken for one person's; if {known} tells people apart, say person={known} by "
+            f"--column or columns="
+        )
 
     @property
     def _is_rides(self) -> bool:
         return "end_time" in self.names
+
+    def report(self) -> LoadReport:
+        """What was taken for what, once all rows are read."""
+        doubt = self._doubt()
+        return LoadReport(0, 0, 0, taken={str(self): 1}, doubts={doubt: 1} if doubt else {})
 
     def judge(self, fields: pl.DataFrame) -> pl.DataFrame:
         """Typed rows, each with its problem or null.
@@ -131,13 +169,20 @@ class Meaning:
             ).drop("date")
         self.times.settle(fields.filter("whole")["time"] if "whole" in fields else fields["time"])
         kind = polars.Int64 if self.place == ("state",) else polars.Float64
+        fields = self._degrees.parted(fields)
         texts = [name for name in self.place if fields.schema[name] == polars.String]
         rows = fields.with_columns(
             polars.col("person").cast(polars.String).str.strip_chars(),
             self.times.utc(fields["time"], fields["number"]),
             polars.col(texts).str.strip_chars().str.replace(self._comma, "${1}.${2}"),
         ).with_columns(polars.col(self.place).cast(kind, strict=False))
-        return rows.with_columns(first_problem(self._checks(rows)))
+        if self.place == BOTH:
+            rows = self._degrees.scaled(rows)
+        rows = rows.with_columns(first_problem(self._checks(rows)))
+        if not self._is_rides and "person" not in self.names:
+            times = rows.filter(polars.col("problem").is_null())["time"]
+            self._tracks.see(times.cast(polars.Int64).to_numpy())
+        return rows
 
     def _checks(self, rows: pl.DataFrame) -> list[tuple[Any, str]]:
         polars = require("polars", "geo")
@@ -176,9 +221,8 @@ class Meaning:
                 BadRow(self.times.file, number, problem)
                 for number, problem in bad.select("number", "problem").head(listed).iter_rows()
             ),
-            taken={str(self): 1},
         )
-        return good, report
+        return good, report + self.report()
 
 
 def _shown(theirs: str) -> str:

@@ -1,4 +1,4 @@
-"""Lines of text as tracks: with separators, with or without a header, or JSON, one object a line.
+"""Lines of text as tracks: with separators, with or without a header.
 
 A file without a header is known by a number or a time in its first line. Its columns are then
 called 1, 2, 3 and so on, and what they mean is seen from their values where it can be.
@@ -7,11 +7,10 @@ called 1, 2, 3 and so on, and what they mean is seen from their values where it 
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dphmm.errors import require
 from dphmm.tables.columns import ALIASES, match_columns
@@ -95,62 +94,6 @@ class TextFile:
                 f"such as latitude=1, longitude=2 and time=4; it has {len(head)}"
             ) from None
         return lines
-
-
-class JsonLines:
-    """One file of JSON objects, one a line."""
-
-    def __init__(self, file: str, owner: str, wishes: Wishes) -> None:
-        self.file, self.owner, self.wishes = file, owner, wishes
-        self.meaning: Meaning | None = None
-
-    def __call__(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """The lines' rows, judged."""
-        polars = require("polars", "geo")
-        records = [_object(line) for line in lines["line"]]
-        if self.meaning is None:
-            keys = dict.fromkeys(key for record in records[:_SAMPLE] for key in record)
-            self.meaning = Meaning.of(self.file, list(keys), self.wishes, self.owner)
-        fields = text_columns(records, self.meaning.names)
-        return self.meaning.judge(
-            lines.select("number", "source").with_columns(
-                polars.Series("whole", [bool(record) for record in records]), *fields
-            )
-        )
-
-
-def text_columns(records: Sequence[dict[str, Any]], names: dict[str, str]) -> list[pl.Series]:
-    """Columns of texts, by our names, from objects of JSON."""
-    polars = require("polars", "geo")
-    return [
-        polars.Series(
-            ours,
-            [None if (value := record.get(theirs)) is None else str(value) for record in records],
-            dtype=polars.String,
-        )
-        for ours, theirs in names.items()
-    ]
-
-
-def _object(line: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return flat(record) if isinstance(record, dict) else {}
-
-
-def flat(record: dict[str, Any]) -> dict[str, Any]:
-    """What objects within an object hold, under both their names.
-
-    >>> flat({"who": "ann", "at": {"lat": 48.1, "lon": 11.6}})
-    {'who': 'ann', 'at.lat': 48.1, 'at.lon': 11.6}
-    """
-    pairs = record.items()
-    inner = {
-        f"{k}.{name}": v for k, one in pairs if isinstance(one, dict) for name, v in one.items()
-    }
-    return {key: value for key, value in pairs if not isinstance(value, dict)} | inner
 
 
 def _kind(values: Sequence[str]) -> str:

@@ -19,7 +19,12 @@ _TIME = (
     r" ?(?:(Z|z|UTC|GMT)|([+-]\d\d):?(\d\d)?)?$"
 )
 _LARGEST_OFFSET = 14 * 60
-_UNIX = {"unix": (1e8, 5e9, 1_000_000), "unix-ms": (1e11, 5e12, 1_000)}
+_UNIX = {
+    "unix": (1e8, 5e9, 1e6),
+    "unix-ms": (1e11, 5e12, 1e3),
+    "unix-us": (1e14, 5e15, 1.0),
+    "unix-ns": (1e17, 5e18, 1e-3),
+}
 """Where such numbers lie from 1973 to 2128, and how many microseconds one of them is."""
 _DAY_FIRST = (r"^\d\d?\.\d\d?\.\d{4} \d\d?:\d\d", "%d.%m.%Y %H:%M")
 """Days before months wherever dots part them; with slashes nobody can tell."""
@@ -32,7 +37,7 @@ def check_form(form: str | None) -> None:
     """Refuse a way of writing times that is none."""
     if form is not None and form not in (*_UNIX, "iso") and "%" not in form:
         raise ArgumentError(
-            f"time must be unix, unix-ms, iso or a form such as '%d/%m/%Y %H:%M', got {form!r}"
+            f"time must be {', '.join(_UNIX)}, iso or a form such as '%d/%m/%Y %H:%M', got {form!r}"
         )
 
 
@@ -47,7 +52,7 @@ class Times:
     def settle(self, sample: pl.Series) -> None:
         """Find out from some rows how times are written, unless that is known.
 
-        Numbers of the size of seconds or milliseconds since 1970 are those; others stay numbers.
+        Numbers of the size of seconds since 1970, or of parts of them, are those; others stay so.
         """
         polars = require("polars", "geo")
         sample = sample.drop_nulls()

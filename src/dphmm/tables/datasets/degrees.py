@@ -1,0 +1,93 @@
+"""Latitude and longitude however a file holds them: degrees, parts of them, or points in a column.
+
+Points are WKT (`POINT (13.4 52.5)`) or the WKB of GeoParquet, with the longitude first. Watches
+count semicircles, 2**31 to half of the Earth, and phones ten-millionths of a degree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dphmm.errors import require
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__: list[str] = []
+
+BOTH = ("latitude", "longitude")
+_NUMBER = r"([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
+_WKT = rf"^(?i:SRID=4326;)?\s*(?i:POINT)\s*(?i:ZM?|M)?\s*\(\s*{_NUMBER}\s+{_NUMBER}[\s\d.eE+-]*\)$"
+_WKB_POINT = {b"\x01\x01\x00\x00\x00": "<f8", b"\x00\x00\x00\x00\x01": ">f8"}
+_WKB_LENGTH = 21
+_SEMICIRCLE, _E7 = 180 / 2**31, 1e-7
+
+PHONE, WATCH = ("latitudee7", "longitudee7"), ("position_lat", "position_long")
+"""Columns of parts of a degree: known here alone, since whoever releases takes degrees."""
+
+
+def find_parts(header: Sequence[str]) -> dict[str, str]:
+    """The columns that phones and watches have for degrees, if there are both."""
+    plain = {_plain(name): name for name in reversed(header)}
+    for names in (PHONE, WATCH):
+        if all(name in plain for name in names):
+            return {ours: plain[name] for ours, name in zip(BOTH, names, strict=True)}
+    return {}
+
+
+def _plain(name: str) -> str:
+    return name.rpartition(".")[2].strip().lower()
+
+
+class Degrees:
+    """How one file writes its two columns of degrees, or its column of points."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self._point = "point" in names
+        theirs = {_plain(names.get(ours, "")) for ours in BOTH}
+        self._scale = _E7 if theirs == set(PHONE) else 1.0
+        # Some programs write degrees under these names, so that the first rows decide.
+        self._watch = theirs == set(WATCH)
+
+    def __str__(self) -> str:
+        if self._point:
+            return "; points are longitude and latitude"
+        return {_E7: "; degrees are in 1e-7", _SEMICIRCLE: "; degrees are in semicircles"}.get(
+            self._scale, ""
+        )
+
+    def parted(self, fields: pl.DataFrame) -> pl.DataFrame:
+        """The fields with two columns for the one of points, if there is one."""
+        polars = require("polars", "geo")
+        if not self._point:
+            return fields
+        if fields.schema["point"] == polars.Binary:
+            found = np.array([_of_wkb(each) for each in fields["point"]]).reshape(-1, 2)
+            pair = {"longitude": found[:, 0], "latitude": found[:, 1]}
+            # What is no point is no number either, and no row that is kept.
+            series = [polars.Series(name, cells, nan_to_null=True) for name, cells in pair.items()]
+            return fields.drop("point").with_columns(series)
+        text = polars.col("point").cast(polars.String).str.strip_chars()
+        pairs = [text.str.extract(_WKT, n).alias(name) for n, name in ((1, BOTH[1]), (2, BOTH[0]))]
+        return fields.with_columns(pairs).drop("point")
+
+    def scaled(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows in degrees."""
+        polars = require("polars", "geo")
+        if self._watch and len(rows):
+            self._watch = False
+            sizes = [rows[name].abs().median() for name in BOTH]
+            if all(isinstance(size, float) and size > 180 for size in sizes):
+                self._scale = _SEMICIRCLE
+        return rows if self._scale == 1 else rows.with_columns(polars.col(BOTH) * self._scale)
+
+
+def _of_wkb(given: Any) -> tuple[float, float]:
+    order = _WKB_POINT.get(bytes(given[:5])) if given is not None else None
+    if order is None or len(given) != _WKB_LENGTH:
+        return np.nan, np.nan
+    x, y = np.frombuffer(given, order, 2, 5).tolist()
+    return x, y

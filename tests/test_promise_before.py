@@ -1,0 +1,162 @@
+"""What is promised before anything is released, by a check and in the studio."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dphmm import (
+    Clock,
+    MarkovModel,
+    PolicyGraph,
+    Query,
+    Scenario,
+    States,
+    Stream,
+    TimeVaryingModel,
+    exposed,
+)
+from dphmm.scenario.headline import headline
+from tests.promise_answers import CONDITION
+from tests.scenarios import run
+
+# When the start is known
+
+
+def by_turns(origin: int | None) -> Scenario:
+    """Everybody is at 0 at even times, whoever begins when; at odd ones anywhere."""
+    gathered, free = MarkovModel([[1, 0, 0]] * 3), MarkovModel(np.full((3, 3), 1 / 3))
+    return Scenario(
+        Query([0, 1, 2]), TimeVaryingModel([gathered, free]), PolicyGraph.complete(3),
+        epsilon=1, start="0", clock=Clock(1, origin=origin), name="town",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", [0, 1, 7, 8])
+def test_a_check_begins_where_the_start_is_known(tmp_path: Path, origin: int) -> None:
+    scenario = by_turns(origin)
+    found, stream = scenario.check(3), scenario.stream("ann")
+    for step in found.steps:
+        release = stream.release("0")
+        assert step.possible == int(stream.said[-1].step.possible.sum())
+        assert bool(step.exposed) == release.statement.startswith("Only one state is possible")
+    first = scenario.check(1)
+    assert ("Nobody is exposed" in first.verdict) == (origin % 2 == 0)
+    assert first.costs is not None
+    assert (first.costs.worst_pair == 0) == (origin % 2 == 1)
+    scenario.save(tmp_path / "town.toml")
+    assert run("check", tmp_path / "town.toml", "--steps", "1").exit_code == origin % 2
+
+
+def test_a_check_says_that_others_may_begin_at_another_turn(tmp_path: Path) -> None:
+    """Without an origin somebody's start is known before their first row, whenever that is."""
+    scenario = by_turns(None)
+    late = scenario.stream("ann", time=1)
+    assert late.release("0").statement.startswith("Only one state is possible")
+    unless = ", if the start is known at slot 0"
+    found = scenario.check(1)
+    assert found.verdict.startswith(f"Nobody is exposed in these steps{unless}")
+    assert unless in repr(found)
+    assert unless in headline(scenario, found.steps[0])
+    scenario.save(tmp_path / "town.toml")
+    said = run("check", tmp_path / "town.toml", "--steps", "1").stdout
+    assert f"If each of 1 steps is answered{unless}:" in said
+    # An answer's own promise does not depend on it, and neither does a model without turns.
+    assert unless not in found.guarantee
+    assert unless not in by_turns(0).check(1).verdict
+    plain = Scenario(
+        Query([0, 1]), MarkovModel(np.eye(2)[::-1]), PolicyGraph.complete(2), epsilon=1
+    )
+    assert unless not in plain.check(2).verdict
+
+
+# What answers may change
+
+
+def narrowed(**options: object) -> Scenario:
+    """Two rows that are told apart for certain; who stands alone afterwards depends on which."""
+    places = [[0, 0], [10, 0], [0, 1], [10, 1], [0, 0], [1, 0], [0, 0], [9, 0]]
+    later, first = np.zeros((8, 8)), np.zeros((8, 8))
+    later[:2, 4:6] = later[2:4, 6:8] = later[4:6, 4:6] = later[6:, 6:] = 0.5
+    first[:, :4] = 0.25
+    model = TimeVaryingModel([MarkovModel(later), MarkovModel(first)])
+    policy = PolicyGraph(8, [(0, 1), (2, 3), (4, 7), (5, 6)])
+    states = States.on_plane(places, labels=tuple("abcdefgh"))
+    return Scenario(
+        states, model, policy, epsilon=1, start=dict.fromkeys("abcd", 0.25),
+        repair=None, full_rank=False, name="rows", clock=Clock(1, origin=0), **options,
+    )  # fmt: skip
+
+
+def test_check_claims_nothing_that_answers_may_change(tmp_path: Path) -> None:
+    scenario = narrowed()
+    stream = Stream(scenario.model, scenario.plan, epsilon=1, start=scenario.start)
+    stream.release(0)
+    stream.release(4)
+    step = stream.said[-1].step
+    assert exposed(scenario.query, step.policy, step.possible, hull=step.body).tolist() == [4, 5]
+    found = scenario.check(2)
+    assert not found.exposed
+    unless = "as long as no answer narrows down what is possible"
+    for shown in (repr(found), found._repr_html_()):
+        assert f", {unless}, {CONDITION}" in shown
+    assert found.costs is None  # the second body, and so its price, depends on the first answer
+    scenario.save(tmp_path / "rows.toml")
+    said = run("check", tmp_path / "rows.toml", "--steps", "2").stdout
+    assert f"Nobody is exposed in these steps, {unless}, {CONDITION}." in said
+    assert "If each of 2 steps is answered" not in said
+    assert "depends on the answers" in said
+
+
+def test_check_says_what_a_flat_hull_costs_where_no_answer_changes_it(tmp_path: Path) -> None:
+    rows = Query([[0, 0], [1, 0], [0, 1], [1, 1]])
+    policy = PolicyGraph(4, [(0, 1), (2, 3)])
+    model = MarkovModel(np.eye(4), anywhere=0.1)
+    scenario = Scenario(rows, model, policy, epsilon=1, full_rank=False, repair=None)
+    costs = scenario.check(3).costs
+    assert costs is not None
+    assert costs.worst_pair == costs.event == np.inf
+    assert "shaped by earlier answers" not in costs.text()
+    scenario.save(tmp_path / "rows.toml")
+    said = run("check", tmp_path / "rows.toml", "--steps", "3").stdout
+    assert "Nobody is exposed in these steps." in said
+
+
+# The studio's headline
+
+
+def test_a_lone_place_is_not_called_certain_where_delta_or_a_statement_made_it_so() -> None:
+    likely = np.array([[0.9, 0.1], [0.9, 0.1]])
+    line = Query([0, 1])
+    left_out = Scenario(line, MarkovModel(likely), PolicyGraph.complete(2), epsilon=1, delta="0.2")
+    said = headline(left_out, left_out.check(1).steps[0])
+    assert said.startswith("Only one place is in the 0.8 location set")
+    ring = Scenario(line, MarkovModel(np.eye(2)[::-1]), PolicyGraph.complete(2), epsilon=1, start=0)
+    said = headline(ring, ring.check(1).steps[0])
+    assert said.startswith(f"Only one place is possible {CONDITION}")
+    for text in (said, headline(left_out, left_out.check(1).steps[0])):
+        assert "everybody knows" not in text
+
+
+# What full support costs
+
+
+def test_check_says_what_the_own_moves_would_give_if_they_were_facts() -> None:
+    """The same moves, once learned and once stated: one's own values are the other's."""
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        n = int(rng.integers(3, 7))
+        moves = (rng.random((n, n)) < 0.4) | np.eye(n, dtype=bool)[rng.permutation(n)]
+        query = Query(rng.integers(-9, 10, size=(n, 2)))
+        policy = PolicyGraph(n, [pair for pair in combinations(range(n), 2) if rng.random() < 0.4])
+        model = moves / moves.sum(axis=1, keepdims=True)
+        options: dict[str, Any] = {"epsilon": 1, "start": "0"}
+        learned = Scenario(query, MarkovModel(model, anywhere=0.1), policy, **options).check(4)
+        stated = Scenario(query, MarkovModel(model), policy, **options).check(4)
+        for ours, facts in zip(learned.steps, stated.steps, strict=False):
+            assert (ours.own_possible, ours.own_error) == (facts.possible, facts.error)
+            assert ours.possible == n

@@ -1,0 +1,79 @@
+"""What pages and help texts say of privacy: for everybody, or with its condition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dphmm import (
+    MarkovModel,
+    Plan,
+    PolicyGraph,
+    Query,
+    Stream,
+)
+from tests.promise_answers import ANSWERS, LINKS, Answer, seeded
+from tests.scenarios import run
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def said_of(model: MarkovModel, plan: Plan, start: int, state: int) -> Answer:
+    """The law of one answer about somebody."""
+    stream = Stream(model, plan, epsilon=1, start=start, randomness=seeded())
+    release = stream.release(state)
+    return Answer.of(stream.said[0], release)
+
+
+def test_what_is_said_of_two_who_move_together_adds_up() -> None:
+    """Each answer keeps its promise, and both are about the same place."""
+    plan = Plan(PolicyGraph(2, [(0, 1)]), Query([0, 1]))
+    model = MarkovModel(np.full((2, 2), 0.5))
+    both = [said_of(model, plan, 0, 1), said_of(model, plan, 0, 1)]
+    assert [answer.told(0, 1) for answer in both] == [1, 1]
+    # Independent noise: of whoever is in one place together the losses add up.
+    assert sum(answer.told(0, 1) for answer in both) == 2
+    page = (DOCS / "guarantee.md").read_text()
+    assert "If two people move together, the answers about each are about both" in page
+
+
+def test_a_model_of_somebodys_own_trips_tells_of_them_for_certain() -> None:
+    """Two linked states, one trip each: the published chains are others."""
+    chains = [MarkovModel.fit([[2, place, 2]], n_states=3) for place in (0, 1)]
+    assert chains[0].digest != chains[1].digest
+    page = (DOCS / "guarantee.md").read_text()
+    assert "One that was counted from your own trips tells of them, beside every answer" in page
+    assert "may be chosen by looking at the truth about you" in page
+    said = " ".join(run("learn", "--help").output.split())
+    assert "Raw counts are published with the model" in said
+
+
+def test_a_chain_breaks_a_promise_only_by_zeros_that_somebody_stated() -> None:
+    moves = np.ones((5, 5)) - np.eye(5)[1]
+    moves /= moves.sum(axis=1, keepdims=True)
+    plan = Plan(PolicyGraph(5, sorted(LINKS)), Query(ANSWERS))
+    assert said_of(MarkovModel(moves), plan, 0, 1).told(0, 1) == 110
+    for share in (1e-9, 0.01, 0.5):
+        assert said_of(MarkovModel(moves, anywhere=share), plan, 0, 1).told(0, 1) == 1
+    page = (DOCS / "howto" / "judge-a-model.md").read_text()
+    assert "A bad chain that was learned breaks no promise" in page
+    assert "does, for whoever does what it forbids" in page
+
+
+@pytest.mark.parametrize("command", ["release", "serve"])
+def test_help_says_what_a_key_can_do(command: str) -> None:
+    said = " ".join(run(command, "--help").output.split())
+    assert "whoever has them can take it off" in said
+
+
+def test_over_two_links_the_state_between_must_be_possible_too() -> None:
+    line = Query([0, 50, 100, 1, 101])
+    plan = Plan(PolicyGraph(5, [(0, 1), (1, 2), (0, 3), (2, 4)]), line)
+    for between, lost in ((True, 2), (False, 100)):
+        possible = np.array([True, between, True, True, True])
+        step = plan.at(possible)
+        assert step.body.lattice_norms(np.array([[100]]))[0] == lost
+    page = (Path(__file__).parents[1] / "docs" / "guarantee.md").read_text()
+    assert "exp(2ε), if the state between them is possible too" in page
