@@ -28,7 +28,8 @@ OTHERWISE = (
 def town(folder: Path, name: str = "town", **options: object) -> Path:
     """A scenario of three places, of which two may be spent."""
     model, policy = MarkovModel(np.full((3, 3), 1 / 3)), PolicyGraph.complete(3)
-    path = folder / f"{name}.toml"
+    (folder / name).mkdir()
+    path = folder / name / "town.toml"
     Scenario(Query([0, 1, 2]), model, policy, epsilon=1, limit=2, **options).save(path)
     return path
 
@@ -94,7 +95,8 @@ def test_a_service_does_not_tell_answers_as_those_of_another_time_step(tmp_path:
 
 def test_a_ledger_of_a_killed_run_is_adopted_after_the_run_was_repeated(tmp_path: Path) -> None:
     """The last standing is older than the last answers, and nothing is left that could be new."""
-    scenario = Scenario.load(town(tmp_path))
+    first = town(tmp_path)
+    scenario = Scenario.load(first)
     rows = trips(tmp_path, 1, 2)
     book = tmp_path / "book"
     child = os.fork()
@@ -113,8 +115,7 @@ def test_a_ledger_of_a_killed_run_is_adopted_after_the_run_was_repeated(tmp_path
     refused = adopt()
     assert refused.exit_code == 2
     assert "run that once more under the scenario as it was" in refused.stderr
-    again = run("release", tmp_path / "town.toml", rows, "-o", tmp_path / "out.csv",
-                "--ledger", book)  # fmt: skip
+    again = run("release", first, rows, "-o", tmp_path / "out.csv", "--ledger", book)
     assert again.exit_code == 0
     taken = adopt()
     assert taken.exit_code == 0, taken.stderr

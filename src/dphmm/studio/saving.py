@@ -41,7 +41,10 @@ def save(opened: Opened, request: Save) -> Opened:
     if opened.path is None:
         raise ArgumentError("scenario must come from a file to be saved, got an example")
     if read_exactly(opened.path) != opened.text:
-        raise DataError(f"{opened.file}: file must be as it was opened, got one changed since")
+        raise DataError(
+            f"{opened.file}: file must be as it was opened, got one changed since; "
+            f"save under another name, or open it again"
+        )
     target = opened.path
     if request.name is not None:
         target = opened.path.with_name(request.name)

@@ -37,7 +37,7 @@ from dphmm.studio.opened import Opened
 from dphmm.studio.progress import Job, Jobs, StoppedError
 from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.simulate import expect_errors, walk
-from dphmm.studio.start import Start, recent_file
+from dphmm.studio.start import Start, name_of, recent_file
 from dphmm.studio.tradeoff import tradeoff
 
 __all__ = ["create_app", "run_in_background", "serve"]
@@ -72,8 +72,6 @@ class Shelf:
             path = self._start.find(request.file)
             opened = saving.open_file(path)
             self._start.remember(path)
-            with self._lock:
-                self._own = opened
         if opened is None:
             size = request.model_dump_json(exclude={"fingerprint"})
             with self._lock:
@@ -92,9 +90,15 @@ class Shelf:
         saved = saving.save(
             opened, read_request(requests.Save, content, len(opened.scenario.states))
         )
-        with self._lock:
-            self._own = saved
-        return self._keep(saved)
+        if saved.path is not None:
+            self._start.remember(saved.path)
+        # Another window may look at the file that the studio was started with: that stays `own`.
+        named = name_of(saved.path)
+        if self._own is not None and name_of(self._own.path) == named:
+            with self._lock:
+                self._own = saved
+            named = {"name": "own"}
+        return {**self._keep(saved), "named": named}
 
     def list(self, content: dict[str, Any]) -> dict[str, Any]:
         """What the start page offers."""

@@ -18,7 +18,7 @@ from typing import Any
 from dphmm.errors import ArgumentError, DphmmError
 from dphmm.tables.files import write_whole
 
-__all__ = ["Start", "recent_file"]
+__all__ = ["Start", "name_of", "recent_file"]
 
 MOST_FILES = 400
 """TOML files that are looked at in a folder and the folders in it."""
@@ -101,6 +101,11 @@ class Start:
             return []
         paths = [Path(one) for one in kept if isinstance(one, str)]
         return [path for path in paths[:MOST_RECENT] if _is_scenario(path)]
+
+
+def name_of(path: Path | None) -> dict[str, str]:
+    """How the page names a file to open it again."""
+    return {} if path is None else {"name": "file", "file": _number(path.resolve())}
 
 
 def _number(path: Path) -> str:

@@ -10,7 +10,7 @@ const isOf = (one, other) => one.world === other.world && one.draft === other.dr
 const body = (of, more = {}) => ({ world: of.world, ...of.draft, step: of.step, ...more });
 
 export class Answers {
-  // store; world(): what is open; show(): an answer changed; refused(of, error); timeline(steps).
+  // store; world(): what is open; show(): an answer changed; refused(of, error); timeline(steps, of).
   constructor(store, act) {
     Object.assign(this, { store, act, now: null, earlier: null });
     // While a slider moves only what follows it at once is asked for; the rest waits until it rests.
@@ -103,7 +103,7 @@ export class Answers {
     try {
       const horizon = Math.max(HORIZON, Math.min(60, of.step));
       const { steps } = await this.compute("/api/timeline", { world: of.world, ...of.draft, horizon });
-      if (isOf(of, this.key())) this.act.timeline(steps);
+      if (isOf(of, this.key())) this.act.timeline(steps, of);
     } catch (error) {
       this.act.refused(error, null);
     }

@@ -1,7 +1,7 @@
 // The trade-off: how far off answers are along one setting, with the present point; a point is
 // chosen by a click or by Enter. Each point is computed by the server as a draft of its own.
 
-import { h, fill, length, lasts, short, debounce, widthOf } from "./elements.js";
+import { h, fill, length, lasts, short, debounce, toNumber, widthOf } from "./elements.js";
 import { choices } from "./tools.js";
 import { valueOf, withValues, withoutSchedule } from "./state.js";
 
@@ -272,12 +272,6 @@ export class Curve {
 }
 
 const number = (text) => {
-  const value = fractionOf(text);
+  const value = toNumber(text);
   return Number.isFinite(value) ? value : null;
 };
-
-function fractionOf(text) {
-  if (text === undefined || text === null) return NaN;
-  const [above, below = "1"] = String(text).split("/");
-  return Number(above) / Number(below);
-}

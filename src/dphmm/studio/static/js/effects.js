@@ -274,7 +274,7 @@ export class Effects {
       this.repairs,
       this.effects.before.exposed.length ? null : h("p", { className: "note" }, "The hull is flat, so some places are told apart for certain; a repair widens it."),
       methods,
-      partners ? h("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "Partners" }, partners) : null,
+      partners ? h("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": `Partners for ${this.name(answer.state)}` }, partners) : null,
     );
   }
 

@@ -12,16 +12,23 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
-// Put other children into an element; a control that had the focus and is there again keeps it.
+// What a control is called: where it is there again, it has the same name.
+const called = (control) => control.getAttribute("aria-label") ?? control.textContent;
+
+// Put other children into an element; a control that had the focus and is there again keeps it, and
+// a list that was scrolled stays where it was.
 export function fill(element, ...children) {
-  const controls = () => [...element.querySelectorAll("button, input, select")];
+  const controls = () => [...element.querySelectorAll("button, input, select, .scroll")];
+  const lists = () => [...element.querySelectorAll(".scroll")];
+  const scrolled = new Map(lists().map((list) => [called(list), list.scrollTop]));
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
   const place = focused ? controls().indexOf(focused) : -1;
   element.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
   if (focused && !focused.isConnected) {
     const same = controls()[place];
-    if (same && same.tagName === focused.tagName && same.textContent === focused.textContent) same.focus();
+    if (same && same.tagName === focused.tagName && called(same) === called(focused)) same.focus();
   }
+  for (const list of lists()) if (scrolled.get(called(list))) list.scrollTop = scrolled.get(called(list));
   return element;
 }
 
@@ -83,10 +90,23 @@ export function count(amount, one, many = `${one}s`) {
   return `${short(amount)} ${amount === 1 ? one : many}`;
 }
 
+// The field that somebody is writing in, until what they wrote counts.
+let written = null;
+document.addEventListener("input", ({ target }) => (written = target), true);
+document.addEventListener("change", () => (written = null), true);
+
 // Show a value in a field, unless somebody is writing in it: an answer that comes meanwhile must not
 // take away what they typed.
 export function showIn(control, value) {
-  if (document.activeElement !== control) control.value = value;
+  if (document.activeElement === control && written === control) return;
+  if (control.value !== String(value)) control.value = value;
+}
+
+// A number as settings have it: "0.5", or a fraction such as "1/12"; NaN where there is none.
+export function toNumber(text) {
+  if (text === undefined || text === null || text === "") return NaN;
+  const [above, below = "1"] = String(text).split("/");
+  return Number(above) / Number(below);
 }
 
 export function debounce(action, wait) {

@@ -56,7 +56,9 @@ export class Header {
     return this.open(world);
   }
 
-  show(view, world) {
+  // `anew`: also where somebody chose another scenario that could not be opened.
+  show(view, world, anew = false) {
+    if (anew) this.sized = null;
     const { name, size, rows, columns } = view.world;
     if (name === "own" || name === "file") {
       this.own = view.world;

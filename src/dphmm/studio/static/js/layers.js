@@ -1,6 +1,6 @@
 // The policy as a list of layers: each rule of the file is shown, switched and edited by itself.
 
-import { h, fill, word, short, count, showIn } from "./elements.js";
+import { h, fill, word, short, count, showIn, toNumber } from "./elements.js";
 import { edgesOf, valueOf, withEdges, withValues } from "./state.js";
 
 const LAYERS = [
@@ -116,8 +116,9 @@ export class LayersPanel {
     this.switches.edges.disabled = !edges.length;
     this.switches.category.disabled = !world.columns.length;
     if (on.distance) {
-      const most = Math.max(Number(world.radius.most), Number(value("distance")) || 0);
-      Object.assign(this.radius, { max: most, step: world.radius.step, value: value("distance") });
+      const distance = toNumber(value("distance")) || 0;
+      const most = Math.max(Number(world.radius.most), distance);
+      Object.assign(this.radius, { max: most, step: world.radius.step, value: distance });
       showIn(this.radiusText, value("distance"));
       this.unit.textContent = world.unit;
     }

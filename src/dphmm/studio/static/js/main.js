@@ -4,7 +4,7 @@ import { debounce, h } from "./elements.js";
 import { Answers } from "./answers.js";
 import { Curve } from "./curve.js";
 import { ask } from "./server.js";
-import { Store, firstView, fromFragment, restore, toFragment, withEdges, withValues } from "./state.js";
+import { Store, firstView, fromFragment, rebase, restore, toFragment, withEdges, withValues } from "./state.js";
 import { layout } from "./layout.js";
 import { StateMap } from "./map.js";
 import { Tools, TOOLS, choices } from "./tools.js";
@@ -18,6 +18,7 @@ import { SavePanel } from "./save.js";
 import { Compare } from "./compare.js";
 import { LivePanel } from "./live.js";
 import { StartPage } from "./start.js";
+import { complain, endComplaint } from "./problem.js";
 import { Tour } from "./tour.js";
 import { setUpWords } from "./words.js";
 import { colourChoice, sceneOf, showLegend, tellState } from "./scene.js";
@@ -35,13 +36,16 @@ const answers = new Answers(store, {
   world: nowWorld,
   show(anew) {
     if (anew) [added, preview] = [null, null];
+    if (anew) endComplaint();
     showAll();
   },
-  timeline: (steps) => time.showTimeline(steps, answers.now.effects.time),
-  // What the server refused is taken back; a link may hold what its scenario does not allow.
+  timeline: (steps, of) => time.showTimeline(steps, answers.now.effects.time, of),
+  // What the server refused is taken back; a link may hold what its scenario does not allow. Where
+  // it said nothing the edit stays, and can be asked about again.
   refused(error, of) {
-    complain(error);
-    if (!of) return;
+    const silent = error.status === undefined ? error.cause?.name !== "AbortError" : error.status >= 500;
+    complain(error, of && silent ? () => answers.ask(answers.key()) : null);
+    if (!of || silent) return;
     if (answers.now) store.go(-1);
     else if (Object.keys(of.draft.changes).length || of.draft.edges) store.put({ draft: firstView().draft });
   },
@@ -50,18 +54,11 @@ let hovered = null;
 let added = null;
 let preview = null;
 let drawn = 0;
+// How often a scenario and a walk were asked for: only the last of each is shown.
+let opens = 0;
+let walks = 0;
 // What was done to other scenarios, so that looking elsewhere loses nothing.
 const kept = new Map();
-
-function complain(error) {
-  const box = find("problem");
-  box.hidden = false;
-  box.textContent = error.message;
-  clearTimeout(complain.timer);
-  complain.timer = setTimeout(() => {
-    box.hidden = true;
-  }, 8000);
-}
 
 const say = (text) => {
   find("map-status").textContent = text;
@@ -81,14 +78,16 @@ const context = () => ({
 });
 
 async function link(a, b) {
-  const { draft } = store.view;
-  const pair = `${world.labels[a]}–${world.labels[b]}`;
+  const [asked, pair] = [world, `${world.labels[a]}–${world.labels[b]}`];
   try {
     const { linked, own: drawnByHand } = await answers.compute("/api/linked", {
       world: world.world,
-      ...draft,
+      ...store.view.draft,
       states: [a, b],
     });
+    if (world !== asked) return undefined;
+    // What was edited meanwhile stays.
+    const { draft } = store.view;
     if (drawnByHand) store.change({ draft: withEdges(draft, world, [], [[a, b]]) }, `Unlink ${pair}`);
     else if (linked) return say(`${pair} are linked by a rule of the policy; change the rule to part them.`);
     else store.change({ draft: withEdges(draft, world, [[a, b]]) }, `Link ${pair}`);
@@ -150,7 +149,7 @@ if (find("tab-live").hidden && store.view.tab === "live") store.view = Object.fr
 const saver = new SavePanel(
   find("panel-save"),
   () => ({ view: store.view, world, map, answer: answers.now, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
-  (opened) => reopen(opened),
+  (opened, saved) => reopen(opened, saved),
 );
 const compare = new Compare(
   { panel: find("panel-compare"), results: find("compare-results"), holder: find("holder-b") },
@@ -173,21 +172,25 @@ const effectsPanel = new Effects(find("effects"), curve.card, {
 // `at`: the time to show; without one the end.
 async function runWalk(at = null) {
   const { view } = store;
+  const asked = world;
+  const turn = (walks += 1);
   find("run-walk").disabled = true;
   try {
     const walked = await answers.compute("/api/walk", { world: world.world, ...walk.request(view) });
+    // A film of another scenario, or of somebody who was asked for before, comes too late.
+    if (world !== asked || turn !== walks) return;
     walk.showResult(walked, view, world, map.places);
     store.change({
-      tab: "walk",
-      colour: "posterior",
+      // Who went elsewhere meanwhile is not called back.
+      ...(store.view.tab === view.tab ? { tab: "walk", colour: "posterior" } : {}),
       walk: { ...store.view.walk, time: at ?? walked.path.length, person: walked.person, shown: at === null ? 0 : store.view.walk.shown },
     });
     const who = walked.others.length ? ` about person ${walked.person + 1}` : "";
     say(walked.runs.map((run, i) => `${walked.runs.length > 1 ? `${"AB"[i]}: ` : ""}${run.answers} simulated answers${who}.`).join(" "));
   } catch (error) {
-    complain(error);
+    if (turn === walks) complain(error);
   } finally {
-    find("run-walk").disabled = false;
+    if (turn === walks) find("run-walk").disabled = false;
   }
 }
 
@@ -195,8 +198,7 @@ async function runWalk(at = null) {
 const startPage = new StartPage(find("start"), {
   open: (chosen) => open(chosen),
   async tour() {
-    await open({ name: "city", size: 24 });
-    tour.start();
+    if (await open({ name: "city", size: 24 })) tour.start();
   },
 });
 const tour = new Tour(find("tour"), store, () => goHome());
@@ -208,6 +210,7 @@ function showStart(on) {
 }
 
 function goHome() {
+  opens += 1;
   tour.go(null);
   showStart(true);
   history.replaceState(null, "", location.pathname);
@@ -237,21 +240,30 @@ function enter(opened, chosen, keep) {
   if (store.view.draft === before.draft && store.view.step === before.step) answers.ask(answers.key());
 }
 
+// The last one that was asked for is shown, whichever answer comes last; whether this is it.
 async function open(chosen, from = null) {
+  const turn = (opens += 1);
   try {
-    enter(await ask("/api/open", { ...chosen, ...(from ? { fingerprint: from.fingerprint ?? "" } : {}) }), chosen, Boolean(from));
+    const opened = await ask("/api/open", { ...chosen, ...(from ? { fingerprint: from.fingerprint ?? "" } : {}) });
+    if (turn === opens) enter(opened, chosen, Boolean(from));
+    return turn === opens;
   } catch (error) {
+    if (turn !== opens) return false;
     complain(error);
-    if (from && own) await open({ name: "own" });
-    else if (!world) await goHome();
+    if (from && own) return open({ name: "own" });
+    if (world) header.show(store.view, world, true);
+    else await goHome();
+    return false;
   }
 }
 
 // After saving, the file is what was seen, and nothing is left to undo.
-function reopen(opened) {
-  const { step, tab, tool, theme, colour } = store.view;
-  enter(opened, { name: "own" }, false);
+function reopen(opened, saved) {
+  const { draft, step, tab, tool, theme, colour } = store.view;
+  const before = world;
+  enter(opened, opened.named, false);
   store.put({ step, tab, tool, theme, colour: colour === "posterior" ? "category" : colour });
+  if (draft !== saved) store.change({ draft: rebase(draft, saved, before, opened) }, "Edits made while it was saved");
 }
 
 function redraw() {
@@ -321,7 +333,7 @@ function showWaiting() {
 const keepLink = debounce(async () => {
   if (!world) return;
   const fragment = await toFragment(store.view, world.fingerprint);
-  if (fragment.length < 30000) history.replaceState(null, "", fragment);
+  if (fragment.length < 30000 && find("start").hidden) history.replaceState(null, "", fragment);
 }, 500);
 
 store.listen((view, before) => {

@@ -67,14 +67,20 @@ export class SavePanel {
       : "This is an example without a file. Take it away as a zip and open that with dphmm studio.";
     if (view.tab !== "save" || (this.shown === view.draft && this.of === world.world)) return;
     Object.assign(this, { shown: view.draft, of: world.world });
+    const isOld = () => this.shown !== view.draft || this.of !== world.world;
+    // What would be saved is seen before it can be.
+    this.save.disabled = true;
+    fill(this.lines, "Working out what changes…");
     try {
       const { lines } = await ask("/api/difference", this.now().request());
-      if (this.shown !== this.now().view.draft) return;
+      if (isOld()) return;
       const kind = (line) => (line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span");
       fill(this.lines, lines.length ? lines.map((line) => h(kind(line), {}, `${line}\n`)) : "Nothing was changed.");
       this.save.disabled = !lines.length;
     } catch (error) {
-      this.said.textContent = error.message;
+      if (isOld()) return;
+      this.shown = null;
+      fill(this.lines, error.message);
     }
   }
 
@@ -88,9 +94,11 @@ export class SavePanel {
 
   async write(name) {
     if (name === "") return "Give the new file a name, such as other.toml.";
+    const { world, view } = this.now();
     const opened = await ask("/api/save", { ...this.now().request(), name });
     this.shown = null;
-    this.saved(opened);
+    // Who looks at another scenario meanwhile stays there.
+    if (this.now().world === world) this.saved(opened, view.draft);
     return `Saved ${opened.file}.`;
   }
 

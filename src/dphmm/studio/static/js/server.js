@@ -17,13 +17,19 @@ export function ask(path, body) {
   return isWork(path) ? work(path, (signal, job) => post(path, { ...body, job }, signal), far) : post(path, body);
 }
 
+// Without an answer there is no status: nothing is known to be wrong with what was asked.
+async function send(path, body, signal) {
+  const headers = { "content-type": "application/json", "x-dphmm-studio": token };
+  try {
+    return await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The studio's server does not answer; is dphmm studio still running?", { cause: error });
+  }
+}
+
 async function post(path, body, signal) {
-  const response = await fetch(path, {
-    method: "POST",
-    headers: { "content-type": "application/json", "x-dphmm-studio": token },
-    body: JSON.stringify(body),
-    signal,
-  });
+  const response = await send(path, body, signal);
   const answer = await response.json().catch((error) => {
     if (error.name === "AbortError") throw error;
     return { error: "the server gave no answer" };
@@ -57,11 +63,7 @@ export function oneAtATime(run) {
 }
 
 export async function askForFile(path, body) {
-  const response = await fetch(path, {
-    method: "POST",
-    headers: { "content-type": "application/json", "x-dphmm-studio": token },
-    body: JSON.stringify(body),
-  });
+  const response = await send(path, body);
   if (!response.ok) throw new Refused(response.status, (await response.json()).error);
   return response.blob();
 }

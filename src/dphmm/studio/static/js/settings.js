@@ -1,6 +1,6 @@
 // Budget and noise: every other setting of the file, each with its own control.
 
-import { h, fill, field, word, lasts, showIn } from "./elements.js";
+import { h, fill, field, word, lasts, showIn, toNumber } from "./elements.js";
 import { valueOf, withValues, withoutSchedule } from "./state.js";
 
 // ε on a slider that grows as people think of it: 0.05 to 20.
@@ -192,7 +192,7 @@ export class BudgetPanel extends Settings {
   show(view, world, effects, fresh = true) {
     super.show(view, world, effects);
     const epsilon = valueOf(view, world, "epsilon");
-    const away = (text) => Math.abs(Math.log(text / epsilon));
+    const away = (text) => Math.abs(Math.log(text / toNumber(epsilon)));
     const nearest = EPSILONS.reduce((best, text, i) => (away(text) < away(EPSILONS[best]) ? i : best), 0);
     this.epsilon.value = String(nearest);
     this.epsilon.setAttribute("aria-valuetext", `ε ${epsilon}`);
@@ -206,7 +206,7 @@ export class BudgetPanel extends Settings {
     this.speaks.textContent = spoken?.words ?? `It speaks at every step (${world.time_step === "1" ? "a step has no length in time" : world.time_step}), ε ${epsilon} each time.`;
     this.showOften(view, world, effects);
     const lasting = effects?.lasting;
-    const short = lasting && Number(lasting) < Number(epsilon);
+    const short = lasting && toNumber(lasting) < toNumber(epsilon);
     fill(
       this.fits,
       lasting && lasting !== epsilon

@@ -144,6 +144,16 @@ export function withoutSchedule(draft, world) {
   return { ...draft, changes: { ...Object.fromEntries(kept), ...(has ? { when: null } : {}) } };
 }
 
+// A draft as one of the file that `saved` was written to: what was edited while it was saved.
+export function rebase(draft, saved, from, to) {
+  const undone = Object.keys(saved.changes).filter((key) => !(key in draft.changes));
+  const values = { ...Object.fromEntries(undone.map((key) => [key, from.settings[key] ?? null])), ...draft.changes };
+  const { when, ...others } = values;
+  const bare = { changes: {}, edges: null };
+  const edges = edgesOf(draft, from);
+  return { ...withValues(when === null ? withoutSchedule(bare, to) : bare, to, others), edges: same(edges, to.edges) ? null : edges };
+}
+
 export const edgesOf = (draft, world) => draft.edges ?? world.edges;
 
 export function pairKey(a, b) {

@@ -20,7 +20,7 @@ export class TimePanel {
     this.start = h("input", { type: "text", id: "start-state", list: "state-names", autocomplete: "off", onchange: () => this.chosen() });
     this.names = h("datalist", { id: "state-names" });
     this.startField = field("Which place", this.start, "Type its name, or click it on the map with the tool Look.");
-    this.back = h("button", { type: "button", id: "step-back", onclick: () => this.go(this.store.view.step - 1) }, "◀ Back");
+    this.back = h("button", { type: "button", id: "step-back", onclick: () => this.go(Math.min(this.store.view.step, this.time) - 1) }, "◀ Back");
     this.forward = h("button", { type: "button", id: "step-forward", className: "primary", onclick: () => this.go(this.store.view.step + 1) }, "Step ▶");
     this.tell = h("p", { id: "time-tell", className: "tell" });
     this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -47,6 +47,11 @@ export class TimePanel {
       this.named = world;
       fill(this.names, world.labels.slice(0, 400).map((label) => h("option", { value: label })));
     }
+    // From a step on nothing changes; going back from beyond it begins there.
+    this.time = effects.time;
+    const stale = this.of && (this.of.draft !== view.draft || this.of.world !== world.world);
+    for (const part of [this.svg, this.rows]) part.classList.toggle("stale", Boolean(stale));
+    this.rows.setAttribute("aria-busy", String(Boolean(stale)));
     const start = valueOf(view, world, "start") ?? "uniform";
     const kind = typeof start !== "string" ? "table" : ["uniform", "stationary"].includes(start) ? start : "label";
     this.kind.value = kind;
@@ -66,7 +71,11 @@ export class TimePanel {
     );
   }
 
-  showTimeline(steps, current) {
+  // `of`: the draft and scenario whose steps these are.
+  showTimeline(steps, current, of) {
+    this.of = of;
+    for (const part of [this.svg, this.rows]) part.classList.remove("stale");
+    this.rows.setAttribute("aria-busy", "false");
     bars(
       this.svg,
       steps.map((step) => ({ time: step.time, possible: step.possible, exposed: step.exposed_before })),

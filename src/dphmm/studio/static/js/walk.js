@@ -75,6 +75,7 @@ export class WalkPanel {
   }
 
   showResult(walked, view, world, places) {
+    this.stop();
     Object.assign(this, { walked, world, places, of: { draft: view.draft, world: world.world, film: filmOf(view.walk) } });
     const two = walked.runs.length > 1;
     const off = (value) => (value === null ? "–" : length(value, world.unit));
