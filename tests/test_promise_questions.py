@@ -98,7 +98,7 @@ def test_pages_say_that_two_scenarios_do_not_share_what_hides_a_state() -> None:
         stream = scenario.stream("ann", book=book)
         (record,) = book.answers(stream.line)
         told.append(Answer.of(stream.said[0], record.release()))
-    assert book.ledger("ann").spent == 2
+    assert stream.ledger.spent == 2
     assert min(sum(answer.told(0, other) for answer in told) for other in range(1, 5)) >= 101
     docs = Path(__file__).parents[1] / "docs"
     page = " ".join((docs / "scenario.md").read_text().split())
