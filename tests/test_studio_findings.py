@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER, FAITHFUL, AXE = "test_studio_browser", "test_studio_faithful", "test_studio_axe"
+LATE = "test_studio_late"
 
 FINDINGS = {
     "1. two rules open as Complete, and smaller unions lose their rules": (
@@ -56,6 +57,12 @@ FINDINGS = {
         f"{BROWSER}.test_drawn_links_stay_whatever_rule_is_switched",
         f"{BROWSER}.test_the_history_is_a_list_to_go_back_and_forth_in",
         f"{BROWSER}.test_looking_at_another_scenario_loses_nothing",
+        f"{BROWSER}.test_an_answer_does_not_take_away_what_somebody_is_writing",
+        f"{LATE}.test_a_link_that_is_answered_late_takes_no_edit_back",
+        f"{LATE}.test_without_an_answer_edits_stay_and_are_asked_about_again",
+        f"{LATE}.test_what_is_edited_while_it_is_saved_is_an_edit_of_the_saved_file",
+        f"{LATE}.test_a_file_opened_in_one_window_leaves_the_other_alone",
+        f"{LATE}.test_steps_of_the_setting_before_are_not_shown_as_this_ones",
         f"{BROWSER}.test_numbers_of_an_earlier_setting_are_never_shown_as_if_they_were_of_this",
         "test_studio_compare.test_two_named_versions_stand_side_by_side_and_move_together",
     ),
@@ -254,6 +261,7 @@ DONE = {
     ),
     "long work shows progress and can be stopped": (
         f"{PROMISES}.test_the_repair_of_873_exposed_places_shows_progress_and_can_be_stopped",
+        f"{PROGRESS}.test_a_repair_shows_its_share_and_ends_in_the_server_when_it_is_stopped",
         f"{PROGRESS}.test_a_long_walk_shows_how_far_it_is_and_is_stopped",
     ),
     "new screenshots, made by a script": (
