@@ -420,7 +420,8 @@ def test_a_file_beyond_a_window_is_refused_whole_and_says_when_it_opens(tmp_path
     assert full.stderr == (
         "dphmm: rows.csv:4: epsilon must stay within the limit of 2 per 3 hours, got a request "
         "for 1 with 2 spent and 0 remaining; ask for less or ask again for 2024-05-01T13:00:00Z "
-        "or later\n"
+        "or later; all steps take up to 3 a person, and the limit of 2 in any 3 hours is too "
+        "little for 1 of 1 people\n"
     )
     assert full.stdout == ""
     fine = run("release", path, day_file(tmp_path, "10:00", "11:00", "13:00"))
