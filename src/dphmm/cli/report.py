@@ -15,6 +15,7 @@ from dphmm.cli.common import (
     json_option,
     ledger_beside,
     load_with,
+    note,
     print_json,
     progress,
     say,
@@ -124,7 +125,7 @@ def command(
     count = sum(facts.said for facts in people)
     say(f"{output}: {len(tracks)} people, {count} answers")
     if truth is not None:
-        say("It holds a private section: do not publish it.")
+        note("it holds a private section: do not publish it")
     return 0
 
 
