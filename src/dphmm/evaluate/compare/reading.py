@@ -128,7 +128,7 @@ def _forward(
     filtered: Any = np.empty((len(at), people, chain.n_states), dtype=np.float32)
     place = {step: number for number, step in enumerate(at)}
     score = np.zeros(people)
-    belief = np.repeat(start.probabilities[:, None], people, axis=1).astype(np.float32)
+    belief: Any = np.repeat(start.probabilities[:, None], people, axis=1).astype(np.float32)
     for step, row in enumerate(rows):
         model = chain.at(step + 1)
         belief = _moved(model.incoming, model.jumps, belief.sum(axis=0), belief)
