@@ -72,8 +72,9 @@ class TextFile:
 
     def _begin(self, lines: pl.DataFrame) -> pl.DataFrame:
         sample = lines["line"].head(_SAMPLE).to_list()
-        head = self._part(sample[0] if sample else "")
-        if not any(_kind([cell]) for cell in head):
+        first = sample[0] if sample else ""
+        head = self._part(first)
+        if first.startswith("#") or not any(_kind([cell]) for cell in head):
             return lines.slice(self._find_header(sample))
         numbered = [str(number) for number in range(1, len(head) + 1)]
         found = match_columns(f"{self.file}:1", numbered, ALIASES, self.wishes.columns)
