@@ -57,7 +57,8 @@ def test_a_view_too_long_for_an_address_is_kept_for_a_reload(own: Studio) -> Non
       await long.write();
       const address = location.href;
       long.leave();
-      return [takeLeft().draft.edges.length, takeLeft(), location.href === address];
+      const found = takeLeft("reload");
+      return [found.draft.edges.length, takeLeft("reload"), location.href === address];
     }"""
     edges = [[a * a % 9973, a * 7919 % 9973] for a in range(9000)]
     assert own.page.evaluate(left, edges) == [9000, None, True]
@@ -79,6 +80,17 @@ def test_another_link_is_not_taken_for_what_was_left(own: Studio) -> None:
         else:
             own.page.goto(link)
         expect(own.page.locator("#set-epsilon")).to_have_value("2")
+
+
+def test_who_types_the_bare_address_begins_anew(own: Studio) -> None:
+    own.page.goto(own.address)
+    drawn(own)
+    own.tab("budget")
+    own.write("#set-epsilon", "2")
+    own.page.goto("about:blank")
+    own.page.goto(own.address)
+    drawn(own)
+    assert epsilon(own) == "1"
 
 
 def test_who_went_home_is_at_home_after_a_reload(own: Studio) -> None:

@@ -8,12 +8,13 @@ const PAUSE = 500;
 const LONGEST = 30000;
 const LEFT = "dphmm-studio-left";
 
-// The view that was left at this address, once.
-export function takeLeft() {
+// The view that was left at this address, once; who came by a link or typed it wants no more than
+// the address says.
+export function takeLeft(way = performance.getEntriesByType("navigation")[0]?.type) {
   try {
     const left = JSON.parse(sessionStorage.getItem(LEFT));
     sessionStorage.removeItem(LEFT);
-    return left?.address === location.href ? left.view : null;
+    return way !== "navigate" && left?.address === location.href ? left.view : null;
   } catch {
     return null;
   }
