@@ -101,9 +101,12 @@ def test_nearest_points_are_those_of_all_distances(seed: int) -> None:
     apart[groups[:, None] == groups[None, :]] = np.inf
     expected = np.where(np.isinf(apart).all(axis=1), -1, apart.argmin(axis=1))
     assert nearest_elsewhere(points, groups).tolist() == expected.tolist()
+    numbers = np.sort(rng.choice(20, 4, replace=False))
     among = points[:4]
     apart = ((points[:, None] - among[None, :]) ** 2).sum(axis=2)
-    assert nearest_among(points, among).tolist() == apart.argmin(axis=1).tolist()
+    order = np.argsort(among[:, 0], kind="stable")
+    found = nearest_among(points, among[order], numbers[order])
+    assert found.tolist() == numbers[apart.argmin(axis=1)].tolist()
 
 
 @given(st.integers(0, 2**32 - 1))

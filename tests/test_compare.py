@@ -336,7 +336,7 @@ def test_the_reader_is_the_librarys_filter_smoother_and_fixed_lag() -> None:
     beliefs = read(rows, WORLD.chain, WORLD.start, 3, lag=2)
     assert beliefs.lagged is not None
     for person in range(3):
-        seen = [None if row is None else np.log(row[person].astype(float)) for row in rows]
+        seen = [None if row is None else np.log(row[:, person].astype(float)) for row in rows]
         exact = WORLD.chain.filter(seen, start=WORLD.start)
         smooth = WORLD.chain.smooth(seen, start=WORLD.start)
         late = FixedLag(WORLD.chain, lag=2, start=WORLD.start)
@@ -355,7 +355,7 @@ def test_the_reader_is_the_librarys_filter_smoother_and_fixed_lag() -> None:
         assert (getattr(some, kind) == getattr(beliefs, kind)[[1, 4, 7]]).all()
     score = log_scores(rows, WORLD.chain, WORLD.start, 3)
     for person in range(3):
-        seen = [None if row is None else np.log(row[person].astype(float)) for row in rows]
+        seen = [None if row is None else np.log(row[:, person].astype(float)) for row in rows]
         assert score[person] == pytest.approx(WORLD.chain.score(seen, start=WORLD.start), abs=1e-4)
 
 

@@ -142,10 +142,18 @@ def test_habits_are_those_of_the_people_who_are_known(city: City) -> None:
 def test_owners_are_found_by_their_past_and_without_answers_by_chance() -> None:
     stays = [(MarkovModel(0.96 * np.eye(4) + 0.01), Belief.certain(place, 4)) for place in range(4)]
     sharp = [np.eye(4, dtype=np.float32) + np.float32(1e-3)] * 3
-    assert own_ranks(list(sharp), stays).tolist() == [0, 0, 0, 0]
-    assert own_ranks([None] * 3, stays).tolist() == [1.5] * 4
+    assert own_ranks(list(sharp), stays, 4).tolist() == [0, 0, 0, 0]
+    assert own_ranks([None] * 3, stays, 4).tolist() == [1.5] * 4
     swapped = [row[::-1] for row in sharp]
-    assert (own_ranks(swapped, stays) > 0).all()
+    assert (own_ranks(swapped, stays, 4) > 0).all()
+    # Two draws of every track: the second four are of the same people.
+    twice = [
+        np.concatenate([row, other], axis=1) for row, other in zip(sharp, swapped, strict=True)
+    ]
+    assert own_ranks(twice, stays, 8).tolist() == [
+        *own_ranks(list(sharp), stays, 4).tolist(),
+        *own_ranks(swapped, stays, 4).tolist(),
+    ]
 
 
 # Tables

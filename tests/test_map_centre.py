@@ -76,6 +76,27 @@ def test_a_book_refuses_a_map_with_another_centre(tmp_path: Path, kind: str) -> 
         book.close()  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("kind", ["memory", "journal", "store"])
+def test_whoever_cannot_go_on_holds_nobody_else_back(tmp_path: Path, kind: str) -> None:
+    here, there = around(tmp_path, 48), around(tmp_path, 52)
+    made = {"memory": MemoryBook, "journal": lambda: Journal(tmp_path / "book"),
+            "store": lambda: Store.open(tmp_path / "book")}  # fmt: skip
+    book = made[kind]()
+    for scenario, people in ((there, ["ann", "eve"]), (here, ["ben", "zoe"])):
+        for person in people:
+            scenario.stream(person, book=book, time=0).release(0)
+    other = here.replace(step=2)
+    moved = adopt_terms(book, other.terms, same_states=True)
+    assert [next(moved).person, next(moved).person] == ["ben", "zoe"]
+    with pytest.raises(ArgumentError, match=rf"{OTHER}.*2 people stay.*'ann'; 2 go on"):
+        next(moved)
+    assert other.stream("zoe", book=book).release(0).time == 2
+    for person in ("ann", "eve"):
+        assert there.stream(person, book=book).release(0).time == 2  # as they were
+    if kind != "memory":
+        book.close()
+
+
 def test_the_folder_of_a_spark_run_refuses_it_too(tmp_path: Path) -> None:
     here, there = around(tmp_path, 48), around(tmp_path, 52)
     book = FolderBook()

@@ -19,6 +19,7 @@ from dphmm import (
     Scenario,
     Stream,
 )
+from dphmm.cost.words import THESE_ANSWERS
 from tests.promise_answers import Answer, seeded
 from tests.promise_checks import check
 from tests.promise_worlds import make_world
@@ -99,6 +100,12 @@ def test_pages_say_that_two_scenarios_do_not_share_what_hides_a_state() -> None:
         (record,) = book.answers(stream.line)
         told.append(Answer.of(stream.said[0], record.release()))
     assert stream.ledger.spent == 2
+    assert "2 spent, no limit" in repr(stream.ledger)  # where it said: limit, of nothing
+    first, *lines = stream.statement().text().splitlines()
+    assert first.endswith("epsilon 1 was spent on this person besides, which nothing here counts.")
+    told_of = [line for line in lines if " at most " in line or "without a useful" in line]
+    assert len(told_of) > 4
+    assert all(line.endswith(f"{THESE_ANSWERS}.") for line in told_of)
     assert min(sum(answer.told(0, other) for answer in told) for other in range(1, 5)) >= 101
     docs = Path(__file__).parents[1] / "docs"
     page = " ".join((docs / "scenario.md").read_text().split())

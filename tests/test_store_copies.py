@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import threading
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,18 @@ from dphmm import Store, StoreError
 from dphmm.books.sealing import Root, Seals
 from tests.crash.world import release
 
-ANCHORS = {"file": "{}/anchor", "database": "sqlite:///{}/anchor.db"}
+
+@pytest.fixture(params=["file", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def anchor(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where roots are kept: a file, or a database of either kind."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_server").new_database())
+    return f"{tmp_path}/anchor" if request.param == "file" else f"sqlite:///{tmp_path}/anchor.db"
 
 
-@pytest.fixture(params=ANCHORS)
-def copies(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+@pytest.fixture
+def copies(anchor: str, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
     """A store and what `cp` makes of it, each opened by a server of its own."""
-    anchor = ANCHORS[request.param].format(tmp_path)
     with closing(Store.open(tmp_path / "one.db", anchor=anchor)) as store:
         release(store, "ann", 1, 4)
     shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
@@ -131,3 +137,108 @@ def test_two_copies_that_are_asked_at_once_say_one_answer_a_moment(tmp_path: Pat
             store.close()
     assert said
     assert all(len(answers) == 1 for answers in said.values()), said
+
+
+class Server:
+    """A process of one copy that is asked for one moment, and stops at each of its steps.
+
+    It reads the anchor, commits, and lets the anchor know. What was asked is said after the last.
+    """
+
+    def __init__(self, path: Path, anchor: str, person: str) -> None:
+        self.store = Store.open(path, anchor=anchor)
+        self.person = person
+        self.steps: list[Callable[[], None]] = [self._look, self._commit, self._settle]
+        self.said: tuple[int, ...] | None = None
+
+    def go_on(self) -> None:
+        """One step; whoever was refused has none left."""
+        step = self.steps.pop(0) if self.steps else None
+        try:
+            if step is not None:
+                step()
+        except StoreError:
+            self.steps = []
+
+    def _look(self) -> None:
+        looked = self.store.witness.look()
+        self.store.witness.look = lambda: looked  # type: ignore[method-assign]
+
+    def _commit(self) -> None:
+        self.store._settle = self._wait  # type: ignore[method-assign]
+        answer, _ = release(self.store, self.person, 1, 4)
+        self._answer = tuple(answer.lattice.tolist())
+
+    def _wait(self, roots: Any) -> None:
+        self._roots = roots
+
+    def _settle(self) -> None:
+        Store._settle(self.store, self._roots)
+        self.said = self._answer
+
+
+def said_by_two_copies(
+    folder: Path, anchor: str, askings: Sequence[tuple[str, str]], order: Sequence[int]
+) -> dict[str, set[tuple[int, ...]]]:
+    """What copies say, each process of which is at its next step when the order names it."""
+    with ExitStack() as stack:
+        servers = [Server(folder / f"{copy}.db", anchor, person) for copy, person in askings]
+        for server in servers:
+            stack.enter_context(closing(server.store))
+        for number in order:
+            servers[number].go_on()
+    said: dict[str, set[tuple[int, ...]]] = {}
+    for server in servers:
+        if server.said is not None:
+            said.setdefault(server.person, set()).add(server.said)
+    return said
+
+
+def two_copies(folder: Path, anchor: str) -> None:
+    folder.mkdir()
+    Store.open(folder / "one.db", anchor=anchor).close()
+    shutil.copy(folder / "one.db", folder / "two.db")
+
+
+ASKINGS = (("one", "ann"), ("one", "ben"), ("one", "cid"), ("two", "ann"), ("two", "ben"))
+
+
+def test_three_commits_in_flight_do_not_pass_over_the_other_copy(
+    tmp_path: Path, anchor: str
+) -> None:
+    """The other copy speaks of the first root after it; the third one must not go on from that."""
+    two_copies(tmp_path / "copies", anchor)
+    looks, commits = [0, 1, 2, 3], [0, 1, 2]
+    order = [*looks, *commits, 3, 3, *reversed(commits)]
+    said = said_by_two_copies(tmp_path / "copies", anchor, ASKINGS[:4], order)
+    assert all(len(answers) == 1 for answers in said.values()), said
+
+
+ORDERS = [pytest.param(150), pytest.param(4000, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("count", ORDERS)
+def test_processes_of_two_copies_say_one_answer_a_moment_in_any_order(
+    tmp_path: Path, count: int
+) -> None:
+    rng = random.Random(12)
+    steps = [number for number in range(len(ASKINGS)) for _ in range(3)]
+    silent = 0
+    for trial in range(count):
+        rng.shuffle(steps)
+        if trial % 2:  # all have read the anchor before anybody commits
+            steps = [*range(len(ASKINGS)), *_without_first(steps)]
+        folder = tmp_path / str(trial)
+        two_copies(folder, str(tmp_path / f"anchor{trial}"))
+        said = said_by_two_copies(folder, str(tmp_path / f"anchor{trial}"), ASKINGS, steps)
+        assert all(len(answers) == 1 for answers in said.values()), steps
+        silent += not said
+        shutil.rmtree(folder)
+    assert silent == 0  # one of the copies goes on, always
+
+
+def _without_first(steps: list[int]) -> list[int]:
+    rest = list(steps)
+    for number in set(steps):
+        rest.remove(number)
+    return rest

@@ -28,6 +28,8 @@ CLIENTS, PEOPLE, STATES = 10, 100, 6
 LONGEST_LIFE = 0.3
 EARLY = 10
 """Every tenth kill may come while the server is still starting."""
+NEWCOMERS = 20
+"""After so many kills a new hundred people come: the budgets of those before run out."""
 PATIENCE = 60.0
 FORKING = "from tests.crash.forking import main; main()"
 
@@ -157,6 +159,7 @@ class Killing:
         )
         self._port = int(self._said())
         self._times: Counter[str] = Counter()
+        self._known: list[str] = []
         self._guard = threading.Lock()
         self._over = threading.Event()
         self._seen = Seen()
@@ -168,9 +171,7 @@ class Killing:
             servers += [self._fork() for _ in range(self._servers)]
             scenario = self._ask_until("POST", "/v1/scenarios", paper_scenario.body())["id"]
             self._people = f"/v1/scenarios/{scenario}/people/"
-            for person in range(PEOPLE):
-                given = {} if self._budget is None else {"budget": self._budget}
-                self._ask_until("PUT", f"{self._people}p{person}", given)
+            self._welcome()
             clients = [
                 threading.Thread(target=self._client, args=(self._random.random(),))
                 for _ in range(CLIENTS)
@@ -178,6 +179,8 @@ class Killing:
             for client in clients:
                 client.start()
             for number in range(kills):
+                if number and number % NEWCOMERS == 0:
+                    self._welcome()
                 if number % EARLY:
                     self._wait_for_answers()
                 time.sleep(self._random.uniform(0, LONGEST_LIFE))
@@ -197,6 +200,15 @@ class Killing:
             self._forking.stdout.close()
         return self._seen
 
+    def _welcome(self) -> None:
+        """Make a new hundred people known, and let the clients ask about them."""
+        given = {} if self._budget is None else {"budget": self._budget}
+        first = len(self._known)
+        names = [f"p{person}" for person in range(first, first + PEOPLE)]
+        for person in names:
+            self._ask_until("PUT", f"{self._people}{person}", given)
+        self._known += names
+
     def _hit(self, number: int, server: int) -> int:
         """Strike a server; gives the one that is there afterwards."""
         turn, which = divmod(number, len(self._strikes))
@@ -214,7 +226,10 @@ class Killing:
 
     def _wait_for_answers(self) -> None:
         before, end = len(self._seen.answers), time.monotonic() + PATIENCE
-        while len(self._seen.answers) == before and time.monotonic() < end:
+        while len(self._seen.answers) == before:
+            if time.monotonic() > end:
+                self._seen.errors.append(f"no answer for {PATIENCE:g} seconds")
+                break
             time.sleep(0.005)
 
     def _said(self) -> str:
@@ -235,16 +250,16 @@ class Killing:
         choose = random.Random(seed)
         connection = None
         while not self._over.is_set():
-            person = f"p{choose.randrange(PEOPLE)}"
+            person = choose.choice(self._known[-PEOPLE:])
             if choose.random() < self._erasing:
                 self._erase(person)
                 continue
             with self._guard:
                 moment = self._times[person] + 1
             body = {"time": moment, "state": choose.randrange(STATES)}
-            asked = 0
+            asked, end = 0, time.monotonic() + PATIENCE
             answer = None
-            while answer is None and asked < 500:
+            while answer is None and time.monotonic() < end:
                 asked += 1
                 connection, answer = self._ask(
                     connection, "POST", f"{self._people}{person}/releases", body

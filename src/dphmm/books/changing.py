@@ -19,7 +19,7 @@ from dphmm.books.store import Store
 from dphmm.chain.anywhere import ANYWHERE
 from dphmm.chain.belief import Belief
 from dphmm.chain.stochastic import SAFE_PROBABILITY
-from dphmm.errors import ArgumentError, DataError, MovedError
+from dphmm.errors import ArgumentError, DataError, DphmmError, MovedError
 from dphmm.noise.randomness import Randomness
 from dphmm.release.admission import check_fit
 from dphmm.release.book import KeyInUse, fingerprint_of
@@ -61,21 +61,44 @@ def adopt_terms(
     With the `same_states` what is believed about them is carried over, but that what only the new
     model calls possible becomes so. Without, the states are others, and the new start is taken to
     be known at their latest slot.
+
+    Whoever cannot go on stays as they are; in the end it is said why, after all others have gone.
     """
     led: dict[tuple[int, int, bool], Mask] = {}
+    adopted, faults = 0, dict[Line, DphmmError]()
     for line in book.lines():
         if line.query != terms.query or client not in (None, line.client):
             continue
         if person not in (None, line.person):
             continue
         while True:
+            is_new = False
             try:
                 is_new = _adopt(book, line, terms, same_states, led)
                 break
             except MovedError:  # answered, or erased, by a server meanwhile
                 continue
+            except (ArgumentError, DataError) as fault:
+                faults[line] = fault
+                break
         if is_new:
+            adopted += 1
             yield line
+    if faults:
+        raise _all_faults(faults, adopted)
+
+
+def _all_faults(faults: dict[Line, DphmmError], adopted: int) -> DphmmError:
+    """Why people could not go on, with how many did; one person's own fault where there is one."""
+    first, *others = faults.values()
+    if not others and not adopted:
+        return first
+    line = next(iter(faults))
+    who = f"{line.client}/{line.person}" if line.client else line.person
+    kind = DataError if isinstance(first, DataError) else ArgumentError
+    return kind(
+        f"{first} ({len(faults)} people stay as they were, the first is {who!r}; {adopted} go on)"
+    )
 
 
 def _adopt(

@@ -2,6 +2,10 @@
 
 The order is commit, anchor, speak. So the anchor is read first and the roots after it: they are
 behind only in a store that has lost something.
+
+Nothing is committed on a root before the anchor has it. So the anchor has had every root but the
+last one of each number, and never two of one count: a copy that goes on by itself is found out at
+its first commit, however many are under way.
 """
 
 from __future__ import annotations
@@ -130,7 +134,7 @@ class Witness:
         """Refuse an anchor with another root than this store had; whether one so late was seen."""
         ours = self._ours.get(number, deque()).copy()
         if any(one.commits == anchored.commits and one != anchored for one in ours):
-            raise StoreError(f"the store {self._name} is not the one of its anchor, or altered")
+            raise self._stranger()
         return any(one.commits >= anchored.commits for one in ours)
 
     def behind(self) -> StoreError:
@@ -142,10 +146,17 @@ class Witness:
         )
 
     def check_next(self, number: int, before: Root, root: Root) -> None:
-        """Refuse a commit that comes after one that was lost."""
+        """Refuse a commit that comes after one that was lost, or after one of a copy.
+
+        Nobody else of this store can go on from the root before, as long as its row is locked.
+        """
         if root.commits <= self._seen.get(number, 0):
             raise self.behind()
         self._note(number, before)
+        if self.anchor is not None and before.commits > self._lifted.get(number, 0):
+            # Of another process, which has not come to it yet, or never will.
+            if self._lift(self.anchor, {number: before})[number] != before:
+                raise self.behind()
 
     def settle(self, roots: Roots) -> Roots:
         """Remember roots that are durable, and let the anchor know of them before anybody else.
@@ -161,10 +172,27 @@ class Witness:
             return {}
         for number, root in later.items():
             self._note(number, root)
-        known = self.anchor.lift(self.store, self.epoch, later, self._check_ours)
-        for number, root in later.items():
-            self._raise(self._lifted, number, root.commits)
+        known = self._lift(self.anchor, later)
         return {n: root for n, root in known.items() if not self._check_ours(n, root)}
+
+    def _lift(self, anchor: Anchor, roots: Roots) -> Roots:
+        """Let the anchor go on from what this store had; gives all roots that it knows then."""
+
+        def judge(number: int, anchored: Root) -> None:
+            self._check_ours(number, anchored)
+            is_last = anchored.commits >= roots[number].commits - 1
+            if not is_last and anchored not in self._ours[number].copy():
+                raise self._stranger()
+
+        known = anchor.lift(self.store, self.epoch, roots, judge)
+        for number, root in roots.items():
+            self._check_ours(number, known[number])
+            if known[number] == root:  # else the store must have the later one, which is asked
+                self._raise(self._lifted, number, root.commits)
+        return known
+
+    def _stranger(self) -> StoreError:
+        return StoreError(f"the store {self._name} is not the one of its anchor, or altered")
 
     def begin_epoch(self, transaction: Transaction) -> Roots:
         """Let other copies be of the past; gives the roots that the anchor begins with."""

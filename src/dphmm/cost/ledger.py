@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from dphmm.cost.budget import Budget
+from dphmm.cost.budget import NO_LIMIT, Budget
 from dphmm.cost.limit import Limit
 from dphmm.cost.sharing import Single
 from dphmm.cost.totals import Totals
@@ -181,7 +181,8 @@ for 1 with 1.5 spent and 0.5 remaining; ask for less or ask again at slot 4 or l
 
     def _count(self, budget: Budget, latest: int) -> None:
         """Let a book's budget say what remains, by default at its clock's latest slot."""
-        self.limit, self._budget, self._latest = budget.limit, budget, latest
+        self.limit = None if budget.limit == NO_LIMIT else budget.limit
+        self._budget, self._latest = budget, latest
 
     def _use(self, clock: str) -> None:
         """Count the slots of a clock, and of no other if there is a window."""

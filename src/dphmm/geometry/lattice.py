@@ -85,6 +85,9 @@ def adjugate(matrix: list[list[int]]) -> list[list[int]]:
     if size == 1:
         return [[1]]
     rows = [list(map(int, row)) for row in matrix]
+    if size == 2:  # of every cone in the plane
+        (a, b), (c, d) = rows
+        return [[d, -b], [-c, a]]
     return [
         [
             (-1) ** (i + j)
@@ -105,7 +108,7 @@ def _echelon(vectors: ObjectArray) -> list[list[int]]:
     """Linearly independent rows that span the same rational space."""
     basis: list[list[int]] = []
     pivots: list[int] = []
-    remaining = np.unique(vectors, axis=0) if vectors.dtype != object else vectors
+    remaining = vectors
     while len(remaining) and len(basis) < vectors.shape[1]:
         nonzero = (remaining != 0).any(axis=1)
         remaining = remaining[nonzero]

@@ -153,16 +153,23 @@ class Query:
             states: State numbers; they may be true states, and no message shows them.
             possible: A mask over the states, or the numbers of the possible ones.
         """
-        candidates = np.flatnonzero(possible_mask(possible, self.n_states))
+        among = possible_mask(possible, self.n_states)
         wanted = np.atleast_1d(state_numbers(states, self.n_states, "states", private=True))
         if wanted.ndim != 1:
             raise ArgumentError(f"states must be numbers in one row, got shape {wanted.shape}")
-        points, among = self.points[wanted], self.points[candidates]
+        points = self.points[wanted]
         if self.reach < 2**29:
-            return candidates[kernels.distance.nearest_among(points, among)]
-        wide = among.astype(object)
+            candidates = self._in_order[among[self._in_order]]
+            return kernels.distance.nearest_among(points, self.points[candidates], candidates)
+        candidates = np.flatnonzero(among)
+        wide = self.points[candidates].astype(object)
         closest = [np.argmin(((wide - point) ** 2).sum(axis=1)) for point in points.astype(object)]
         return candidates[np.array(closest, dtype=np.int64)]
+
+    @cached_property
+    def _in_order(self) -> IntArray:
+        """The states by the first coordinate of their points."""
+        return np.argsort(self.points[:, 0], kind="stable")
 
     def __repr__(self) -> str:
         return (

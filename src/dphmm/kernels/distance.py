@@ -29,17 +29,37 @@ def nearest_elsewhere(points: IntArray, groups: IntArray) -> IntArray:
     return nearest
 
 
-@kernel(lambda points, candidates: 2 * points.size * len(candidates))
-def nearest_among(points: IntArray, candidates: IntArray) -> IntArray:
-    """For every point the number of the nearest candidate, the first on ties."""
-    nearest = np.zeros(len(points), dtype=np.int64)
+@kernel(lambda points, candidates, numbers: 2 * points.size * len(candidates))
+def nearest_among(points: IntArray, candidates: IntArray, numbers: IntArray) -> IntArray:
+    """For every point the number of the nearest candidate, the least on ties.
+
+    Candidates come in the order of their first coordinate, so that a search ends where that
+    coordinate alone is further away than the nearest.
+    """
+    nearest = np.empty(len(points), dtype=np.int64)
+    last = len(candidates)
     for i in range(len(points)):
+        # The first candidate that is not before the point; from there both ways.
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) // 2
+            if candidates[middle, 0] < points[i, 0]:
+                low = middle + 1
+            else:
+                high = middle
         record = np.int64(np.iinfo(np.int64).max)
-        for j in range(len(candidates)):
-            distance = np.int64(0)
-            for axis in range(points.shape[1]):
-                distance += (points[i, axis] - candidates[j, axis]) ** 2
-            if distance < record:
-                record = distance
-                nearest[i] = j
+        best = np.int64(-1)
+        for way in range(2):
+            j = low if way else low - 1
+            while 0 <= j < last:
+                distance = (points[i, 0] - candidates[j, 0]) ** 2
+                if distance > record:
+                    break
+                for axis in range(1, points.shape[1]):
+                    distance += (points[i, axis] - candidates[j, axis]) ** 2
+                if distance < record or (distance == record and numbers[j] < best):
+                    record = distance
+                    best = numbers[j]
+                j += 1 if way else -1
+        nearest[i] = best
     return nearest

@@ -10,7 +10,7 @@ from dphmm._types import FloatArray
 from dphmm.evaluate.compare.cast import CITY_STEPS, JUDGED_PEOPLE
 from dphmm.evaluate.compare.contender import Budget
 from dphmm.evaluate.compare.field import contender_of, grid_of
-from dphmm.evaluate.compare.tasks import choose_setting, city_cast, figures_of, ranks_of
+from dphmm.evaluate.compare.tasks import choose_setting, city_cast, figures_of
 from dphmm.evaluate.workloads import Workload
 
 __all__ = ["Daily"]
@@ -26,8 +26,6 @@ class Daily:
     tuned: int = 4
     """On how many people its settings are chosen."""
     seeds: int = 1
-    ranked: int = 1
-    """With how many draws it is asked whose day it is."""
 
     @property
     def name(self) -> str:
@@ -43,6 +41,5 @@ class Daily:
         )
         knobs = grid_of(self.contender, budget)[choice]
         chosen = contender_of(self.contender, cast.world, budget, **knobs)
-        found = figures_of(chosen, cast, self.seeds)
-        found["rank"] = ranks_of(chosen, cast, self.ranked)
+        found = figures_of(chosen, cast, self.seeds, ranked=True)
         return {**found, "choice": np.array(choice)}

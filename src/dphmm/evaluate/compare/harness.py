@@ -12,6 +12,7 @@ from dphmm.chain.belief import Belief
 from dphmm.chain.chain import Chain
 from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Contender, Told
+from dphmm.evaluate.compare.identity import own_ranks
 from dphmm.evaluate.compare.reading import filter_rows, likelihoods, looks, read
 from dphmm.evaluate.compare.world import World
 from dphmm.evaluate.metrics import distances
@@ -58,6 +59,8 @@ class Outcome:
     """The error of an adversary in hindsight who also knows the person's own past."""
     own_within: FloatArray = field(repr=False)
     """The mass of that adversary's belief within the radius."""
+    rank: FloatArray = field(repr=False)
+    """How many suspects explain a path without a name better than its owner."""
     spent: dict[str, float]
     """Of the dearest path: at an instant, in the budget's steps; and a step, on average."""
 
@@ -83,6 +86,7 @@ def compare(
     *,
     lag: int | None = LAG,
     own: Sequence[tuple[Chain, Belief]] | None = None,
+    suspects: Sequence[tuple[Chain, Belief]] | None = None,
 ) -> Outcome:
     """Release the paths with a mechanism and read them with the world's chain.
 
@@ -92,6 +96,8 @@ def compare(
         rng: Of the noise.
         lag: Steps that the late estimate waits for; None for none, which takes less time.
         own: For each path a chain and a start that know the person's past, for the adversary.
+        suspects: The same of everybody a path without a name may be of: the owner of the first
+            path, of the second, and so on, again from the first when there are more paths.
     """
     paths = np.asarray(paths)
     if paths.ndim != 2 or not paths.size:
@@ -100,6 +106,10 @@ def compare(
         raise ArgumentError(f"paths must be among the {contender.world.size} places")
     if own is not None and len(own) != len(paths):
         raise ArgumentError(f"own must have a chain for each of {len(paths)} paths, got {len(own)}")
+    if suspects is not None and (not suspects or len(paths) % len(suspects)):
+        raise ArgumentError(
+            f"suspects must divide the {len(paths)} paths among them, got {len(suspects)}"
+        )
     world = contender.world
     told = contender.release(paths, rng)
     rows, at = likelihoods(told), looks(paths.shape[1])
@@ -124,6 +134,7 @@ def compare(
         within=hindsight.within.mean(axis=1),
         own=mine,
         own_within=mine_within,
+        rank=unknown if suspects is None else own_ranks(rows, suspects, len(paths)),
         spent=spending(contender, told),
     )
 
@@ -160,7 +171,7 @@ def _with_own_past(
         alike.setdefault(id(known), []).append(place)
     for places in alike.values():
         chain, start = own[places[0]]
-        mine = [None if row is None else row[places] for row in rows]
+        mine = [None if row is None else row[:, places] for row in rows]
         beliefs = read(mine, chain, start, len(places), at=at).hindsight
         seen = see(world, beliefs, paths[places][:, at])
         errors[places], masses[places] = seen.error.mean(axis=1), seen.within.mean(axis=1)

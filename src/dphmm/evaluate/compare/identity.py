@@ -14,19 +14,22 @@ from dphmm.evaluate.compare.reading import log_scores
 __all__ = ["own_ranks"]
 
 
-def own_ranks(rows: list[FloatArray | None], own: Sequence[tuple[Chain, Belief]]) -> FloatArray:
+def own_ranks(
+    rows: list[FloatArray | None], own: Sequence[tuple[Chain, Belief]], tracks: int
+) -> FloatArray:
     """For each track how many suspects explain it better than its owner; 0 is found out.
 
-    Suspect k's past is `own[k]`, and track k is theirs. Equally good suspects count a half, so
-    that without any answers everybody's rank is in the middle.
+    Suspect k's past is `own[k]`, and track k is theirs; where there are more tracks than suspects
+    it begins again with the first. Equally good suspects count a half, so that without any
+    answers everybody's rank is in the middle.
 
     Args:
         rows: How likely every place makes what was told, as `likelihoods` gives it.
         own: For each person a chain and a start that know their past.
+        tracks: How many the rows are about.
     """
-    people = len(own)
-    scores = np.array([log_scores(rows, chain, start, people) for chain, start in own])
-    mine = np.diagonal(scores)
-    better = (scores > mine[None, :] + 1e-9).sum(axis=0)
-    equal = (np.abs(scores - mine[None, :]) <= 1e-9).sum(axis=0) - 1
+    scores = np.array([log_scores(rows, chain, start, tracks) for chain, start in own])
+    mine = scores[np.arange(tracks) % len(own), np.arange(tracks)]
+    better = (scores > mine + 1e-9).sum(axis=0)
+    equal = (np.abs(scores - mine) <= 1e-9).sum(axis=0) - 1
     return np.asarray(better + equal / 2, dtype=np.float64)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dphmm import kernels
 from dphmm._types import FloatArray
 from dphmm.chain.belief import Belief
 from dphmm.chain.chain import Chain
@@ -21,6 +22,9 @@ from dphmm.errors import ArgumentError
 from dphmm.evaluate.compare.contender import Told
 
 __all__ = ["Beliefs", "filter_rows", "likelihoods", "log_scores", "looks", "read"]
+
+
+LEAST = np.float32(1e-30)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +52,16 @@ def looks(steps: int) -> list[int]:
 
 
 def likelihoods(told: Told) -> list[FloatArray | None]:
-    """For each step how likely every place makes what was told, up to a constant: (k, n)."""
+    """For each step how likely every place makes what was told, up to a constant: (n, k)."""
     rows: list[FloatArray | None] = []
     for step in range(told.steps):
         logs = told.log_likelihood(step)
         if logs is None:
             rows.append(None)
             continue
-        top = logs.max(axis=1, keepdims=True)
-        rows.append(np.exp(logs - top).astype(np.float32))
+        likely = np.exp(logs - logs.max(axis=1, keepdims=True)).T.astype(np.float32)
+        # What is possible stays so, and no number is so small that processors are slow with it.
+        rows.append(np.where((likely > 0) & (likely < LEAST), LEAST, likely))
     return rows
 
 
@@ -83,7 +88,7 @@ def read(
     filtered = filter_rows(rows, chain, start, people, wanted)
     hindsight = np.empty_like(filtered)
     lagged = None if lag is None else np.empty_like(filtered)
-    later = np.ones((chain.n_states, people))
+    later = _nothing(chain, people)
     for step in range(steps - 1, -1, -1):
         if step < steps - 1:
             later = _back(chain.at(step + 2), rows[step + 1], later)
@@ -123,27 +128,45 @@ def _forward(
     filtered: Any = np.empty((len(at), people, chain.n_states), dtype=np.float32)
     place = {step: number for number, step in enumerate(at)}
     score = np.zeros(people)
-    belief = np.repeat(start.probabilities[:, None], people, axis=1)
+    belief: Any = np.repeat(start.probabilities[:, None], people, axis=1).astype(np.float32)
     for step, row in enumerate(rows):
         model = chain.at(step + 1)
-        belief = model.incoming @ belief + model.jumps[:, None] * belief.sum(axis=0)
+        belief = _moved(model.incoming, model.jumps, belief.sum(axis=0), belief)
         if row is not None:
-            belief = belief * row.T
-            total = belief.sum(axis=0)
+            belief *= row
+        total = belief.sum(axis=0)
+        if row is not None:
             if not (total > 0).all():
                 raise ArgumentError(f"chain must allow what was told at step {step}")
             score += np.log(total)
-        belief = belief / belief.sum(axis=0)
+        belief /= total
         if step in place:
             filtered[place[step]] = belief.T
     return filtered, score
 
 
+def _moved(matrix: Any, shares: FloatArray, totals: FloatArray, before: FloatArray) -> FloatArray:
+    """A sparse matrix times many columns, plus a share of each column's total: (n, k)."""
+    after = np.empty_like(before)
+    kernels.many.move_many(
+        matrix.indptr, matrix.indices, matrix.data, shares, totals, before, after
+    )
+    return after
+
+
+def _nothing(chain: Chain, people: int) -> FloatArray:
+    """How likely it is that nothing more is told: certain."""
+    return np.ones((chain.n_states, people), dtype=np.float32)
+
+
 def _back(model: MarkovModel, row: FloatArray | None, later: FloatArray) -> FloatArray:
     """How likely all that is told from a step on is, seen from one step earlier."""
-    here = later if row is None else later * row.T
-    before = model.outgoing @ here + (model.jumps @ here)[None, :]
-    return np.asarray(before / before.max(axis=0))
+    here = later if row is None else later * row
+    everywhere = np.ones(len(here))
+    jump = model.jumps.astype(np.float32) @ here
+    before = _moved(model.outgoing, everywhere, jump, here)
+    before /= before.max(axis=0)
+    return before
 
 
 def _look_back(
@@ -153,7 +176,7 @@ def _look_back(
     until = [n for n in range(step + 1, min(step + lag + 1, len(rows))) if rows[n] is not None]
     if not until:
         return None
-    later = np.ones((chain.n_states, people))
+    later = _nothing(chain, people)
     for after in range(until[-1], step, -1):
         later = _back(chain.at(after + 1), rows[after], later)
     return later

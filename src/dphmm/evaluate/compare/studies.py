@@ -73,10 +73,7 @@ def data_comparisons(quick: bool) -> list[Study]:
             totals = CHOSEN["totals"][workload]
             rest = {"steps": STEPS, "most": CHOSEN["paths"][workload]}
         tasks = {
-            total: {
-                name: Judged(name, total, seeds=seeds_of(name, quick), **rest)
-                for name in CONTENDERS
-            }
+            total: {name: Judged(name, total, seeds=_seeds(quick), **rest) for name in CONTENDERS}
             for total in totals
         }
         about = f"{len(CONTENDERS)} mechanisms on {title}, chains and settings of other people"
@@ -91,11 +88,9 @@ def city_comparisons(quick: bool) -> list[Study]:
         quick: Whether to take a few people and one day.
     """
     people: dict[str, Any] = {"people": 6} if quick else {}
-    draws: dict[str, Any] = {"seeds": 1, "ranked": 1}
-    if not quick:
-        draws = {"seeds": CHOSEN["seeds"], "ranked": CHOSEN["places_ranked_seeds"]}
+    seeds = _seeds(quick)
     settings = ("two-hours", "six-hours") if quick else tuple(SETTINGS)
-    placed = {label: Settled(label, **SETTINGS[label], **people, **draws) for label in settings}
+    placed = {label: Settled(label, **SETTINGS[label], **people, seeds=seeds) for label in settings}
     daily = [label for label in settings if "days" not in SETTINGS[label]]
     sure = {label: Guaranteed(label, **SETTINGS[label], **people) for label in daily}
     answers = {epsilon: OneAnswer(epsilon) for epsilon in (EPSILONS[1:2] if quick else EPSILONS)}
@@ -116,26 +111,15 @@ def city_comparisons(quick: bool) -> list[Study]:
     ]  # fmt: skip
 
 
-def seeds_of(name: str, quick: bool = False) -> int:
-    """How many draws of noise a mechanism gets for each path.
-
-    >>> seeds_of("staircase"), seeds_of("location_set")
-    (20, 4)
-    """
-    if quick:
-        return 1
-    return int(CHOSEN["location_set_seeds" if name == "location_set" else "seeds"])
+def _seeds(quick: bool) -> int:
+    """How many draws of noise every mechanism gets for each path."""
+    return 1 if quick else int(CHOSEN["seeds"])
 
 
 def _day_study(total: int, quick: bool, people: dict[str, Any]) -> Study:
     """Every mechanism on a day of the made-up people, at one budget."""
-    ranked = 1 if quick else CHOSEN["ranked_seeds"]
-    tasks = {
-        total: {
-            name: Daily(name, total, seeds=seeds_of(name, quick), ranked=ranked, **people)
-            for name in CONTENDERS
-        }
-    }
+    seeds = _seeds(quick)
+    tasks = {total: {name: Daily(name, total, seeds=seeds, **people) for name in CONTENDERS}}
     about = f"{len(CONTENDERS)} mechanisms on a day of 30 made-up people at {total} a day"
     return _table_study(f"compare.city-{total}", about, "city", tasks, CITY_STEPS)
 
@@ -144,7 +128,7 @@ def _table_study(
     name: str, about: str, workload: str, tasks: Mapping[Any, Mapping[str, Any]], steps: int
 ) -> Study:
     """A study with a table for each budget."""
-    draws = {name: task.seeds for named in tasks.values() for name, task in named.items()}
+    (draws,) = {task.seeds for named in tasks.values() for task in named.values()}
 
     def summarise(workloads: Mapping[str, Workload], found: Keyed) -> Summary:
         values: dict[str, Value] = {}
@@ -159,7 +143,7 @@ def _table_study(
         name=name, about=about, module=MODULE,
         parts=tuple((workload, task) for named in tasks.values() for task in named.values()),
         summarise=summarise, settings={"budgets": sorted(tasks), "steps": steps, "draws": draws},
-        seeds=tuple(range(max(draws.values()))),
+        seeds=tuple(range(draws)),
     )  # fmt: skip
 
 

@@ -33,13 +33,13 @@ NORMAL = 1.96
 """Standard errors to both sides that hold 95% of a normal law."""
 
 
-def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: Mapping[str, int]) -> Rows:
+def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: int) -> Rows:
     """The values of every mechanism at one budget, and its table.
 
     Args:
         found: What was measured, by the mechanism's name.
         budget: What each could spend.
-        seeds: How many draws of noise are behind each person's figure, by the mechanism's name.
+        seeds: How many draws of noise are behind each person's figure.
     """
     values: dict[str, Value] = {}
     rows = []
@@ -47,7 +47,7 @@ def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: Mapping[st
         if name not in found:
             continue
         part, key = found[name], f"{name}.{budget.total:g}"
-        people = People({one: part[one] for one in FIGURES}, seeds=seeds[name])
+        people = People({one: part[one] for one in FIGURES}, seeds=seeds)
         for one in FIGURES:
             form = ".0%" if "within" in one else ".2f"
             values[f"{key}.{one}"] = people.mean(one, form)
@@ -65,7 +65,7 @@ def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: Mapping[st
                 shown["filtered"].text(interval=True), shown["lagged"].text(),
                 shown["hindsight"].text(interval=True), shown["own"].text(),
                 shown["within"].text(), shown["instant"].text(), shown["step"].text(),
-                str(seeds[name]), verdict, *_whose_day(values, key, part),
+                str(seeds), verdict, *_whose_day(values, key, part),
             )
         )  # fmt: skip
     head = (*HEAD, WHOSE_DAY) if any("rank" in part for part in found.values()) else HEAD

@@ -21,9 +21,7 @@ from dphmm.evaluate.compare.cast import (
 from dphmm.evaluate.compare.contender import Budget, Contender
 from dphmm.evaluate.compare.field import contender_of, grid_of
 from dphmm.evaluate.compare.harness import Outcome, compare, error_so_far
-from dphmm.evaluate.compare.identity import own_ranks
 from dphmm.evaluate.compare.places import PLACES, find_places, habits_of
-from dphmm.evaluate.compare.reading import likelihoods
 from dphmm.evaluate.workloads import Workload
 from dphmm.tables.datasets.city import City
 
@@ -35,7 +33,6 @@ __all__ = [
     "choose_setting",
     "city_cast",
     "figures_of",
-    "ranks_of",
 ]
 
 FIGURES = (
@@ -88,8 +85,6 @@ class Settled:
     mechanism: str = "staircase"
     people: int = JUDGED_PEOPLE
     seeds: int = 4
-    ranked: int = 4
-    """With how many draws it is asked whose day it is."""
 
     @property
     def name(self) -> str:
@@ -102,8 +97,7 @@ class Settled:
         knobs = {"every": self.every, "at": self.at}
         day, week = city_cast(self.people, 1), city_cast(self.people, 7)
         chosen = contender_of(self.mechanism, day.world, budget, **knobs)
-        found = figures_of(chosen, day, self.seeds)
-        found["rank"] = ranks_of(chosen, day, self.ranked)
+        found = figures_of(chosen, day, self.seeds, ranked=True)
         again = contender_of(self.mechanism, week.world, budget, **knobs)
         return {**found, **_found_places(again, week, self.people, self.seeds)}
 
@@ -120,14 +114,21 @@ def choose_setting(name: str, cast: Cast, budget: Budget) -> int:
     return int(np.argmin(errors))
 
 
-def figures_of(contender: Contender, cast: Cast, seeds: int) -> dict[str, FloatArray]:
-    """For each person the mean over their paths and over so many draws of noise."""
+def figures_of(
+    contender: Contender, cast: Cast, seeds: int, ranked: bool = False
+) -> dict[str, FloatArray]:
+    """For each person the mean over their paths and over so many draws of noise.
+
+    Where asked for also how many suspects explain each day better than its owner: (seeds, people).
+    """
+    suspects = cast.own if ranked else None
     outcomes: list[Outcome] = []
     for first in range(0, seeds, GROUP):
         again = min(GROUP, seeds - first)
         paths = np.tile(cast.judged, (again, 1))
         rng = np.random.default_rng([NOISE, first])
-        outcomes.append(compare(contender, paths, rng, own=cast.own * again or None))
+        own = cast.own * again or None
+        outcomes.append(compare(contender, paths, rng, own=own, suspects=suspects))
     found: dict[str, FloatArray] = {}
     for name in FIGURES:
         every = np.concatenate([getattr(one, name) for one in outcomes])
@@ -135,16 +136,9 @@ def figures_of(contender: Contender, cast: Cast, seeds: int) -> dict[str, FloatA
     for name in ("instant", "window"):
         found[name] = np.array(max(one.spent[name] for one in outcomes))
     found["step"] = np.array(np.mean([one.spent["step"] for one in outcomes]))
+    if ranked:
+        found["rank"] = np.concatenate([one.rank for one in outcomes]).reshape(seeds, -1)
     return found
-
-
-def ranks_of(contender: Contender, cast: Cast, seeds: int) -> FloatArray:
-    """How many suspects explain each day better than its owner: (seeds, people)."""
-    found = []
-    for seed in range(seeds):
-        told = contender.release(cast.judged, np.random.default_rng([NOISE, seed]))
-        found.append(own_ranks(likelihoods(told), cast.own))
-    return np.array(found)
 
 
 def _found_places(
