@@ -257,9 +257,9 @@ class Killing:
             with self._guard:
                 moment = self._times[person] + 1
             body = {"time": moment, "state": choose.randrange(STATES)}
-            asked = 0
+            asked, end = 0, time.monotonic() + PATIENCE
             answer = None
-            while answer is None and asked < 500:
+            while answer is None and time.monotonic() < end:
                 asked += 1
                 connection, answer = self._ask(
                     connection, "POST", f"{self._people}{person}/releases", body
