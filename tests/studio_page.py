@@ -133,6 +133,40 @@ class Studio:
         ]
 
 
+class Held:
+    """The requests to one route, which wait until the test lets them go."""
+
+    def __init__(self, page: Any, path: str) -> None:
+        self.waiting: list[Any] = []
+        self.is_held = True
+        self.page = page
+        page.route(f"**{path}", self._take)
+
+    def _take(self, route: Any) -> None:
+        if self.is_held:
+            self.waiting.append(route)
+        else:
+            route.continue_()
+
+    def until(self, count: int) -> None:
+        """Wait until so many requests are held."""
+        for _ in range(400):
+            if len(self.waiting) >= count:
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"{len(self.waiting)} of {count} requests came")
+
+    def let_go(self) -> None:
+        """Answer what waits in its order, and all that follows."""
+        self.is_held = False
+        for route in self.waiting:
+            route.continue_()
+
+
+def epsilon(studio: Studio) -> str:
+    return str(studio.page.locator("#set-epsilon").input_value())
+
+
 def expose_s3(studio: Studio) -> None:
     studio.click("Start at s1, step twice")
     studio.page.wait_for_selector("#candidates")

@@ -189,6 +189,25 @@ def test_a_model_for_every_hour_is_learned_and_used(folder: Path) -> None:
     assert run("release", path, folder / "trips.csv").exit_code == 0
 
 
+def test_a_model_that_another_scenario_names_is_not_written_over(folder: Path) -> None:
+    model = (folder / "model.npz").read_bytes()
+    (folder / "other.toml").write_text((folder / "paper.toml").read_text())
+    arguments = ("learn", folder / "trips.csv", "--scenario", folder / "paper.toml", "--force")
+    refused = run(*arguments)
+    assert refused.exit_code == 2
+    assert is_one_line(refused.stderr)
+    assert "must be this scenario's own, got one that other.toml names; name another with -o" in (
+        refused.stderr
+    )
+    assert (folder / "model.npz").read_bytes() == model
+    assert run(*arguments, "-o", folder / "beside.npz").exit_code == 0
+    assert (folder / "model.npz").read_bytes() == model
+    assert run(*arguments, "-o", folder / "model.npz").exit_code == 0  # by its name
+    assert (folder / "model.npz").read_bytes() != model
+    (folder / "other.toml").unlink()
+    assert run(*arguments).exit_code == 0
+
+
 def test_releases_teach_a_model_without_further_cost(folder: Path) -> None:
     released = folder / "released.csv"
     assert (

@@ -13,41 +13,11 @@ pytest.importorskip("pydantic")
 pytest.importorskip("starlette")
 
 from dphmm.studio.server import run_in_background
-from tests.studio_page import Studio, sync_api
+from tests.studio_page import Held, Studio, epsilon, sync_api
 from tests.test_studio_server import Client
 
 pytestmark = pytest.mark.browser
 expect = sync_api.expect
-
-
-class Held:
-    """The requests to one route, which wait until the test lets them go."""
-
-    def __init__(self, page: Any, path: str) -> None:
-        self.waiting: list[Any] = []
-        self.is_held = True
-        self.page = page
-        page.route(f"**{path}", self._take)
-
-    def _take(self, route: Any) -> None:
-        if self.is_held:
-            self.waiting.append(route)
-        else:
-            route.continue_()
-
-    def until(self, count: int) -> None:
-        """Wait until so many requests are held."""
-        for _ in range(400):
-            if len(self.waiting) >= count:
-                return
-            self.page.wait_for_timeout(50)
-        raise AssertionError(f"{len(self.waiting)} of {count} requests came")
-
-    def let_go(self) -> None:
-        """Answer what waits in its order, and all that follows."""
-        self.is_held = False
-        for route in self.waiting:
-            route.continue_()
 
 
 @pytest.fixture
@@ -63,10 +33,6 @@ def own(browser: Any, town: Path) -> Iterator[Studio]:
 def link(studio: Studio, a: str, b: str) -> None:
     for label in (a, b):
         studio.page.mouse.click(*studio.place(label))
-
-
-def epsilon(studio: Studio) -> str:
-    return str(studio.page.locator("#set-epsilon").input_value())
 
 
 # Edits

@@ -27,7 +27,8 @@ pytest.importorskip("starlette")
 from dphmm.errors import ArgumentError, DphmmError, MissingExtraError
 from dphmm.policy.graph import PolicyGraph
 from dphmm.scenario import Scenario
-from dphmm.studio import examples, guard, requests, server
+from dphmm.studio import examples, guard, requests
+from dphmm.studio import shelf as shelf_module
 from dphmm.studio.requests import read_body, read_request
 from dphmm.studio.server import run_in_background, serve
 from tests import paper
@@ -245,14 +246,14 @@ def test_other_worlds_open_and_can_be_taken_away(
 
 
 def test_a_few_scenarios_are_kept_and_the_oldest_forgotten() -> None:
-    shelf = server.Shelf()
+    shelf = shelf_module.Shelf()
     requests_ = [
-        {"name": "grid", "rows": 1, "columns": n + 1} for n in range(server.REMEMBERED + 1)
+        {"name": "grid", "rows": 1, "columns": n + 1} for n in range(shelf_module.REMEMBERED + 1)
     ]
     names = [shelf.open(request)["world"] for request in requests_]
     assert len(set(names)) == len(names)
-    assert len(shelf.find({"world": names[-1]}).scenario.states) == server.REMEMBERED + 1
-    with pytest.raises(server._ForgottenError):
+    assert len(shelf.find({"world": names[-1]}).scenario.states) == shelf_module.REMEMBERED + 1
+    with pytest.raises(shelf_module.ForgottenError):
         shelf.find({"world": names[0]})
 
 

@@ -37,6 +37,7 @@ from dphmm.cli.ways import (
 from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
 from dphmm.scenario.counting import CHAINS, CONFIDENCE, Kind
+from dphmm.scenario.files import check_own
 from dphmm.scenario.judging import Judgement, People
 from dphmm.scenario.learning import (
     Moves,
@@ -54,6 +55,8 @@ __all__ = ["command"]
 
 FAR = "; most moves are none of its own: take a shorter --time-step, larger cells or a --radius"
 
+
+OWN = "name another with -o, or this one, which changes both"
 
 FIT = "regions miss what they state; --confidence held-out lets those left out choose"
 
@@ -171,6 +174,8 @@ def command(
                 "--scenario must stand without --states, --time-step and --from-releases"
             )
         settings, folder = Settings.read(scenario), Path(scenario).parent
+        if output is None:
+            check_own(Path(scenario), [settings.model], OWN)
         states_file, output = str(folder / settings.states), output or str(folder / settings.model)
         time_step, time_zone = str(settings.clock.step), time_zone or settings.clock.zone
         unit = settings.unit or "m"

@@ -11,12 +11,13 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import tomlkit
 from cachetools import LRUCache
@@ -27,13 +28,16 @@ from dphmm.scenario import Scenario, Settings
 from dphmm.studio.drawing import Drawing, describe
 from dphmm.studio.requests import Draft
 
-__all__ = ["Opened", "read_exactly", "rewrite", "values_of"]
+__all__ = ["Opened", "read_exactly", "rewrite", "stamps_of", "values_of"]
 
 KEPT = 24
 """Drafts that are kept with their plans, so that going back and forth is quick."""
 
 MARK = "\ufeff"
 """A byte order mark, which some editors write first."""
+
+Stamps: TypeAlias = tuple[tuple[str, int, int], ...]
+"""Name, size and time of the last change of some files."""
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
@@ -47,6 +51,8 @@ class Opened:
     text: str
     path: Path | None = None
     """The file, if there is one."""
+    stamps: Stamps = ()
+    """Of it and of the files that it names, from before they were read."""
     _drafts: LRUCache[str, Scenario] = field(default_factory=lambda: LRUCache(KEPT))
     _lock: Any = field(default_factory=Lock)
 
@@ -135,6 +141,19 @@ class Opened:
 def read_exactly(path: Path) -> str:
     """A text file as it is, a byte order mark included, so that it can be written back."""
     return path.read_bytes().decode("utf-8")
+
+
+def stamps_of(path: Path, settings: Settings) -> Stamps:
+    """What tells that nobody wrote a scenario's files since; no stamp where there is no file."""
+    named = (settings.states, settings.model, settings.policy.edges, settings.base)
+    outlines = Path(settings.states).with_suffix(".geojson")
+    files = [path, *(path.parent / name for name in (*named, outlines) if name is not None)]
+    found = []
+    for file in files:
+        with suppress(OSError):
+            stat = file.stat()
+            found.append((str(file), stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
 
 
 def values_of(settings: Settings) -> dict[str, Any]:

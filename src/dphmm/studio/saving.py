@@ -12,18 +12,30 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from dphmm.errors import ArgumentError, DataError
 from dphmm.scenario import Scenario, Settings, write_whole
 from dphmm.studio.drawing import draw
-from dphmm.studio.opened import MARK, Opened, read_exactly
+from dphmm.studio.opened import MARK, Opened, read_exactly, stamps_of
 from dphmm.studio.requests import Draft, Save
 from dphmm.tables.files import csv_text
 
-__all__ = ["difference", "open_file", "save", "to_zip"]
+__all__ = ["difference", "open_again", "open_file", "save", "to_zip"]
 
 
 def open_file(path: str | Path) -> Opened:
     """A scenario's file, as it is."""
+    stamps = stamps_of(Path(path), Settings.read(path))
     scenario = Scenario.load(path)
     drawing = draw(scenario, Path(path).parent)
-    return Opened(scenario, drawing, read_exactly(Path(path)), Path(path))
+    return Opened(scenario, drawing, read_exactly(Path(path)), Path(path), stamps)
+
+
+def open_again(opened: Opened) -> Opened:
+    """The scenario as its files have it now; the same one if nobody wrote them since."""
+    if opened.path is None or _has_same_stamps(opened, opened.path):
+        return opened
+    return open_file(opened.path)
+
+
+def _has_same_stamps(opened: Opened, path: Path) -> bool:
+    return stamps_of(path, opened.scenario.settings) == opened.stamps
 
 
 def difference(opened: Opened, draft: Draft) -> dict[str, Any]:
@@ -40,13 +52,10 @@ def save(opened: Opened, request: Save) -> Opened:
     """Write a draft to the file it was opened from, or to a new one beside it."""
     if opened.path is None:
         raise ArgumentError("scenario must come from a file to be saved, got an example")
-    if read_exactly(opened.path) != opened.text:
-        raise DataError(
-            f"{opened.file}: file must be as it was opened, got one changed since; "
-            f"save under another name, or open it again"
-        )
     target = opened.path
-    if request.name is not None:
+    if request.name is None:
+        _check_as_opened(opened, opened.path)
+    else:
         target = opened.path.with_name(request.name)
         if target.exists():
             raise DataError(f"{request.name}: file must be new, got one that is there")
@@ -59,6 +68,26 @@ def save(opened: Opened, request: Save) -> Opened:
     if text != opened.text or target != opened.path:
         write_whole(target, text)
     return open_file(target)
+
+
+def _check_as_opened(opened: Opened, path: Path) -> None:
+    """Refuse to write over what somebody else wrote since, in the file or in those it names."""
+    way_out = "save under another name, or open it again"
+    try:
+        is_same = read_exactly(path) == opened.text
+    except (OSError, UnicodeDecodeError):
+        raise DataError(
+            f"{opened.file}: file must be as it was opened, got none that can be read; {way_out}"
+        ) from None
+    name = opened.file
+    if is_same and not _has_same_stamps(opened, path):
+        now = Scenario.load(path)
+        if now.edges != opened.scenario.edges:
+            is_same, name = False, opened.scenario.settings.policy.edges or name
+        elif now.law != opened.scenario.law:
+            is_same, name = False, f"what {opened.file} names"
+    if not is_same:
+        raise DataError(f"{name}: file must be as it was opened, got one changed since; {way_out}")
 
 
 def to_zip(opened: Opened, draft: Draft) -> bytes:

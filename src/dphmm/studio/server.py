@@ -13,11 +13,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from importlib import resources
 from pathlib import Path
-from threading import BoundedSemaphore, Lock, Thread
+from threading import BoundedSemaphore, Thread
 from typing import Any, TypeAlias
 
 import uvicorn
-from cachetools import LRUCache
 from jinja2 import Environment, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -36,94 +35,15 @@ from dphmm.studio.live import Live
 from dphmm.studio.opened import Opened
 from dphmm.studio.progress import Job, Jobs, StoppedError
 from dphmm.studio.requests import read_body, read_request
+from dphmm.studio.shelf import ForgottenError, Shelf
 from dphmm.studio.simulate import expect_errors, walk
 from dphmm.studio.start import Start, name_of, recent_file
 from dphmm.studio.tradeoff import tradeoff
 
 __all__ = ["create_app", "run_in_background", "serve"]
 
-REMEMBERED = 8
-"""How many scenarios the server keeps; the page opens one again when it was forgotten."""
-
-
 Work: TypeAlias = Callable[[dict[str, Any]], Any]
 Answer: TypeAlias = Callable[[Opened, Any], Any]
-
-
-class _ForgottenError(Exception):
-    """A scenario that the server does not have (any more)."""
-
-
-class Shelf:
-    """The scenarios that were opened lately; the one the studio was started with stays."""
-
-    def __init__(self, own: Opened | None = None, start: Start | None = None) -> None:
-        self._own = own
-        self._start = start or Start()
-        self._opened: LRUCache[str, Opened] = LRUCache(REMEMBERED)
-        self._examples: LRUCache[str, Opened] = LRUCache(REMEMBERED)
-        self._lock = Lock()
-
-    def open(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Open what a request names, and tell the page what it needs to draw it."""
-        request = read_request(requests.Open, content)
-        opened = self._own if request.name == "own" else None
-        if request.name == "file":
-            path = self._start.find(request.file)
-            opened = saving.open_file(path)
-            self._start.remember(path)
-        if opened is None:
-            size = request.model_dump_json(exclude={"fingerprint"})
-            with self._lock:
-                opened = self._examples.get(size) or open_example(request)
-                self._examples[size] = opened
-        if request.fingerprint not in (None, opened.fingerprint):
-            raise ArgumentError(
-                f"link must be one to this scenario, got one to another; nothing of it was applied "
-                f"to {opened.scenario.name}"
-            )
-        return self._keep(opened)
-
-    def save(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Save a draft, and open what was saved in its place."""
-        opened = self.find(content)
-        saved = saving.save(
-            opened, read_request(requests.Save, content, len(opened.scenario.states))
-        )
-        if saved.path is not None:
-            self._start.remember(saved.path)
-        # Another window may look at the file that the studio was started with: that stays `own`.
-        named = name_of(saved.path)
-        if self._own is not None and name_of(self._own.path) == named:
-            with self._lock:
-                self._own = saved
-            named = {"name": "own"}
-        return {**self._keep(saved), "named": named}
-
-    def list(self, content: dict[str, Any]) -> dict[str, Any]:
-        """What the start page offers."""
-        return self._start.describe()
-
-    def drop(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Which of the listed files was dropped on the page."""
-        request = read_request(requests.Dropped, content)
-        return self._start.match(request.name, request.text)
-
-    def find(self, content: dict[str, Any]) -> Opened:
-        """The scenario that a request is about."""
-        world = read_request(requests.World, content).world
-        with self._lock:
-            opened = self._opened.get(world)
-        if opened is None and self._own is not None and self._own.fingerprint == world:
-            opened = self._own
-        if opened is None:
-            raise _ForgottenError
-        return opened
-
-    def _keep(self, opened: Opened) -> dict[str, Any]:
-        with self._lock:
-            self._opened[opened.fingerprint] = opened
-        return {"world": opened.fingerprint, **opened.described}
 
 
 def create_app(
@@ -146,10 +66,9 @@ def create_app(
         .render(
             token=secret,
             own="" if own is None else own.scenario.name,
-            live="" if live is None else "yes",
         )
     )
-    shelf = Shelf(own, start)
+    shelf = Shelf(own, start, None if live is None or own is None else name_of(own.path))
     # Two long computations at a time: more would only make all of them slow. What a slider asks
     # for never waits for them.
     long, quick = BoundedSemaphore(2), BoundedSemaphore(2)
@@ -161,10 +80,12 @@ def create_app(
                 answer = work(content)
         except StoppedError:
             return refuse(409, "work must be waited for, got nobody who does; ask again")
-        except _ForgottenError:
+        except ForgottenError:
             return refuse(404, "world must be one that was opened; open it again")
         except DphmmError as error:
             return refuse(400, str(error))
+        except OSError as fault:
+            return refuse(500, f"files must be there and writable, got: {fault.strerror}")
         if isinstance(answer, dict):
             return JSONResponse(answer)
         kind = "zip" if isinstance(answer, bytes) else "toml"

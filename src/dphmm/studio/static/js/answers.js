@@ -12,10 +12,14 @@ const body = (of, more = {}) => ({ world: of.world, ...of.draft, step: of.step, 
 export class Answers {
   // store; world(): what is open; show(): an answer changed; refused(of, error); timeline(steps, of).
   constructor(store, act) {
-    Object.assign(this, { store, act, now: null, earlier: null });
+    Object.assign(this, { store, act, now: null, earlier: null, working: new Set() });
     // While a slider moves only what follows it at once is asked for; the rest waits until it rests.
     const pause = (usual) => () => (store.kind?.startsWith("slide") ? usual + 250 : usual);
-    this.ask = oneAtATime((of) => this.askEffects(of));
+    const effects = oneAtATime((of) => this.askEffects(of));
+    this.ask = (of) => {
+      this.endOthers(of);
+      effects(of);
+    };
     this.askReleased = debounce(
       this.join("/api/released", (released) => ({ released }), (error) => ({ problem: error.message })),
       pause(10),
@@ -54,15 +58,32 @@ export class Answers {
     this.earlier = this.now?.released && isOf(this.now.of, this.key(before)) ? this.now.released : null;
   }
 
-  // The server keeps only a few scenarios; one that it forgot is opened again.
-  async compute(path, content) {
+  // The server keeps only a few scenarios; one that it forgot is opened again, if it still is what
+  // is looked at.
+  async compute(path, content, signal, how = ask) {
     try {
-      return await ask(path, content);
+      return await how(path, content, signal);
     } catch (error) {
-      if (error.status !== 404) throw error;
+      if (error.status !== 404 || content.world !== this.act.world()?.world) throw error;
       const again = await ask("/api/open", this.store.view.world);
-      return ask(path, { ...content, world: again.world });
+      if (again.world !== content.world) throw new Error("The file was changed since it was opened; reload the page to see it.", { cause: error });
+      return how(path, content, signal);
     }
+  }
+
+  // Long work for one view; another view ends it, so that nothing waits for what nobody will see.
+  async work(of, path, content) {
+    const one = { of, control: new AbortController() };
+    this.working.add(one);
+    try {
+      return await this.compute(path, content, one.control.signal);
+    } finally {
+      this.working.delete(one);
+    }
+  }
+
+  endOthers(of) {
+    for (const one of this.working) if (!isOf(one.of, of)) one.control.abort();
   }
 
   async askEffects(of) {
@@ -88,11 +109,11 @@ export class Answers {
       if (!this.now || !isOf(this.now.of, of)) return;
       let part;
       try {
-        part = read(await this.compute(path, body(of, more(asked))));
+        part = read(await this.work(of, path, body(of, more(asked))));
       } catch (error) {
         part = fail(error);
       }
-      if (!this.now || !isOf(this.now.of, of)) return;
+      if (!this.now || !isOf(this.now.of, of) || !this.isFresh) return;
       this.now = { ...this.now, ...part };
       this.act.show(false);
     });
@@ -102,10 +123,10 @@ export class Answers {
     if (this.store.view.tab !== "time" || !isOf(of, this.key())) return;
     try {
       const horizon = Math.max(HORIZON, Math.min(60, of.step));
-      const { steps } = await this.compute("/api/timeline", { world: of.world, ...of.draft, horizon });
+      const { steps } = await this.work(of, "/api/timeline", { world: of.world, ...of.draft, horizon });
       if (isOf(of, this.key())) this.act.timeline(steps, of);
     } catch (error) {
-      this.act.refused(error, null);
+      if (isOf(of, this.key())) this.act.refused(error, null);
     }
   }
 }

@@ -158,7 +158,9 @@ export class Compare {
       if (key === this.key && !this.b.released) await part("/api/released", (released) => ({ released }));
       if (key === this.key) await part("/api/expected", (expected) => ({ expected }));
     } catch (error) {
-      if (key === this.key) this.act.say(error.message);
+      if (key !== this.key) return;
+      this.key = "";  // the next change asks again
+      this.act.say(error.message);
     }
   }
 
@@ -169,7 +171,9 @@ export class Compare {
       this.links = links;
       this.refresh();
     } catch (error) {
-      if (apart === this.apart) this.act.say(error.message);
+      if (apart !== this.apart) return;
+      this.apart = "";
+      this.act.say(error.message);
     }
   }
 

@@ -117,6 +117,7 @@ export class Curve {
       if (key !== this.key) return;
       this.problem = error.message;
       this.draw();
+      if (error.status === undefined) this.key = "";  // the next change asks again
     }
   }
 

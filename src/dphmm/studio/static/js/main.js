@@ -1,10 +1,11 @@
 // The page: one view, one answer and the view that it answers, and everything redrawn from them.
 
+import { Address, takeLeft } from "./address.js";
 import { debounce, h } from "./elements.js";
 import { Answers } from "./answers.js";
 import { Curve } from "./curve.js";
 import { ask } from "./server.js";
-import { Store, firstView, fromFragment, rebase, restore, toFragment, withEdges, withValues } from "./state.js";
+import { Store, edgesOf, firstView, fromFragment, pairKey, rebase, restore, withEdges, withValues } from "./state.js";
 import { layout } from "./layout.js";
 import { StateMap } from "./map.js";
 import { Tools, TOOLS, choices } from "./tools.js";
@@ -27,7 +28,7 @@ import { setUpTabs, showTab } from "./tabs.js";
 const MOST_CLIQUE = 300;
 const find = (id) => document.getElementById(id);
 const own = document.querySelector('meta[name="studio-own"]').content;
-const given = await fromFragment(location.hash);
+const given = takeLeft() ?? (await fromFragment(location.hash));
 const store = new Store(restore(given ?? (own ? { world: { name: "own" } } : null)));
 const map = new StateMap(find("map"));
 let world = null;
@@ -41,9 +42,9 @@ const answers = new Answers(store, {
   },
   timeline: (steps, of) => time.showTimeline(steps, answers.now.effects.time, of),
   // What the server refused is taken back; a link may hold what its scenario does not allow. Where
-  // it said nothing the edit stays, and can be asked about again.
+  // it said nothing of the edit itself, that stays, and can be asked about again.
   refused(error, of) {
-    const silent = error.status === undefined ? error.cause?.name !== "AbortError" : error.status >= 500;
+    const silent = error.status === undefined ? error.cause?.name !== "AbortError" : ![400, 413].includes(error.status);
     complain(error, of && silent ? () => answers.ask(answers.key()) : null);
     if (!of || silent) return;
     if (answers.now) store.go(-1);
@@ -80,7 +81,7 @@ const context = () => ({
 async function link(a, b) {
   const [asked, pair] = [world, `${world.labels[a]}–${world.labels[b]}`];
   try {
-    const { linked, own: drawnByHand } = await answers.compute("/api/linked", {
+    const { linked } = await answers.compute("/api/linked", {
       world: world.world,
       ...store.view.draft,
       states: [a, b],
@@ -88,6 +89,7 @@ async function link(a, b) {
     if (world !== asked) return undefined;
     // What was edited meanwhile stays.
     const { draft } = store.view;
+    const drawnByHand = edgesOf(draft, world).some((edge) => pairKey(...edge) === pairKey(a, b));
     if (drawnByHand) store.change({ draft: withEdges(draft, world, [], [[a, b]]) }, `Unlink ${pair}`);
     else if (linked) return say(`${pair} are linked by a rule of the policy; change the rule to part them.`);
     else store.change({ draft: withEdges(draft, world, [[a, b]]) }, `Link ${pair}`);
@@ -144,11 +146,10 @@ const noise = new NoisePanel(find("panel-noise"), store, nowWorld);
 const time = new TimePanel(find("panel-time"), store, nowWorld);
 const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-bar"), store, (at) => runWalk(at), () => saver.svg());
 const live = new LivePanel(find("panel-live"), () => store.view, () => redraw());
-find("tab-live").hidden = !document.querySelector('meta[name="studio-live"]').content;
-if (find("tab-live").hidden && store.view.tab === "live") store.view = Object.freeze({ ...store.view, tab: "policy" });
 const saver = new SavePanel(
   find("panel-save"),
   () => ({ view: store.view, world, map, answer: answers.now, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
+  (...asked) => answers.compute(...asked),
   (opened, saved) => reopen(opened, saved),
 );
 const compare = new Compare(
@@ -197,6 +198,8 @@ async function runWalk(at = null) {
 // Without a scenario there is a page that says what this is and offers some.
 const startPage = new StartPage(find("start"), {
   open: (chosen) => open(chosen),
+  home: () => goHome(),
+  turn: () => opens,
   async tour() {
     if (await open({ name: "city", size: 24 })) tour.start();
   },
@@ -235,7 +238,10 @@ function enter(opened, chosen, keep) {
   if (keep && store.view.zoom) map.zoomTo(store.view.zoom);
   const first = { draft: again?.draft ?? draft, step: again?.step ?? step, versions: again?.versions ?? [], other: again?.other ?? -1 };
   const before = store.view;
-  store.put(keep ? {} : { world: chosen, ...first, colour, walk: walked, zoom: null });
+  // What is released of one scenario is no news of another.
+  find("tab-live").hidden = !world.watched;
+  const tab = before.tab === "live" && !world.watched ? "policy" : before.tab;
+  store.put({ tab, ...(keep ? {} : { world: chosen, ...first, colour, walk: walked, zoom: null }) });
   // Where the view did not change by that, nobody has asked yet.
   if (store.view.draft === before.draft && store.view.step === before.step) answers.ask(answers.key());
 }
@@ -330,11 +336,7 @@ function showWaiting() {
   find("effects").setAttribute("aria-busy", String(waiting || !answers.now.released));
 }
 
-const keepLink = debounce(async () => {
-  if (!world) return;
-  const fragment = await toFragment(store.view, world.fingerprint);
-  if (fragment.length < 30000 && find("start").hidden) history.replaceState(null, "", fragment);
-}, 500);
+const address = new Address(() => (world && find("start").hidden ? { view: store.view, fingerprint: world.fingerprint } : null));
 
 store.listen((view, before) => {
   if (!world) return;
@@ -356,7 +358,7 @@ store.listen((view, before) => {
   }
   if (view.theme !== before.theme) header.showTheme(view);
   if (answers.now) showAll();
-  keepLink();
+  address.keep();
 });
 
 find("colour").addEventListener("change", (event) => store.change({ colour: event.target.value }));
@@ -366,7 +368,7 @@ find("zoom-fit").addEventListener("click", () => map.fit());
 find("save-button").addEventListener("click", () => store.change({ tab: "save" }));
 map.onzoom = debounce(({ k, x, y }) => {
   store.view = Object.freeze({ ...store.view, zoom: k === 1 && !x && !y ? null : { k, x, y } });
-  keepLink();
+  address.keep();
 }, 300);
 // Plots are drawn as wide as they are.
 const resized = debounce(() => {

@@ -2,15 +2,16 @@
 // taken away without it.
 
 import { h, fill, save } from "./elements.js";
-import { ask, askForFile } from "./server.js";
+import { askForFile } from "./server.js";
 import { toFragment } from "./state.js";
 import { mapSvg, plotSvg, plotsSvg, toPng } from "./pictures.js";
 import { framed, legendOf, sharePage } from "./share.js";
 
 export class SavePanel {
-  // now: { view, world, map, walked, request }; saved: called with what the server opened.
-  constructor(holder, now, saved) {
-    Object.assign(this, { now, saved });
+  // now: { view, world, map, walked, request }; compute: asks the server; saved: called with what it
+  // opened.
+  constructor(holder, now, compute, saved) {
+    Object.assign(this, { now, compute, saved });
     const button = (id, label, action, properties = {}) =>
       h("button", { type: "button", id, ...properties, onclick: () => this.try(action) }, label);
     this.said = h("p", { className: "note", role: "status", id: "save-said" });
@@ -72,7 +73,7 @@ export class SavePanel {
     this.save.disabled = true;
     fill(this.lines, "Working out what changes…");
     try {
-      const { lines } = await ask("/api/difference", this.now().request());
+      const { lines } = await this.compute("/api/difference", this.now().request());
       if (isOld()) return;
       const kind = (line) => (line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span");
       fill(this.lines, lines.length ? lines.map((line) => h(kind(line), {}, `${line}\n`)) : "Nothing was changed.");
@@ -94,22 +95,32 @@ export class SavePanel {
 
   async write(name) {
     if (name === "") return "Give the new file a name, such as other.toml.";
+    if (this.writing) return "";  // pressed twice
     const { world, view } = this.now();
-    const opened = await ask("/api/save", { ...this.now().request(), name });
-    this.shown = null;
-    // Who looks at another scenario meanwhile stays there.
-    if (this.now().world === world) this.saved(opened, view.draft);
-    return `Saved ${opened.file}.`;
+    this.writing = true;
+    try {
+      const opened = await this.compute("/api/save", { ...this.now().request(), name });
+      this.shown = null;
+      // Who looks at another scenario meanwhile stays there.
+      if (this.now().world === world) this.saved(opened, view.draft);
+      return `Saved ${opened.file}.`;
+    } finally {
+      this.writing = false;
+    }
+  }
+
+  file(path) {
+    return this.compute(path, this.now().request(), undefined, askForFile);
   }
 
   async zip() {
-    save("scenario.zip", await askForFile("/api/scenario", this.now().request()));
+    save("scenario.zip", await this.file("/api/scenario"));
     return "Saved scenario.zip.";
   }
 
   async toml() {
     const { world } = this.now();
-    save(world.file ?? "scenario.toml", await askForFile("/api/toml", this.now().request()));
+    save(world.file ?? "scenario.toml", await this.file("/api/toml"));
     return "Saved the TOML file; the files that it names are in the zip.";
   }
 
@@ -147,7 +158,7 @@ export class SavePanel {
       notes: [effects.guarantee, ...(expected?.mean_error.smoothed ? [document.getElementById("expected")?.textContent ?? ""] : [])].filter(Boolean),
       rows: Object.entries(names).map(([id, name]) => [name, ...read(id)]),
       pictures: [["The map", this.picture()], ...(plot.checkVisibility() && plot.querySelector(".point") ? [[`Trade-off: ${document.getElementById("curve-tell").textContent}`, plotSvg(plot)]] : [])],
-      toml: await (await askForFile("/api/toml", this.now().request())).text(),
+      toml: await (await this.file("/api/toml")).text(),
       fingerprint: world.fingerprint,
     });
     save("scenario.html", page, "text/html");

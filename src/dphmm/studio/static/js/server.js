@@ -13,8 +13,9 @@ export class Refused extends Error {
 
 const far = (job) => post("/api/progress", { job });
 
-export function ask(path, body) {
-  return isWork(path) ? work(path, (signal, job) => post(path, { ...body, job }, signal), far) : post(path, body);
+// `signal`: ends it from outside.
+export function ask(path, body, signal) {
+  return isWork(path) ? work(path, (own, job) => post(path, { ...body, job }, signal ? AbortSignal.any([signal, own]) : own), far) : post(path, body, signal);
 }
 
 // Without an answer there is no status: nothing is known to be wrong with what was asked.

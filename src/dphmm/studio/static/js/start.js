@@ -11,23 +11,29 @@ const EXAMPLES = [
   ["grid", "A plain grid", "nobody in particular, up to 10,000 cells"],
 ];
 
+// A file's name as a shell takes it for nothing else.
+function inShell(name) {
+  const path = name.startsWith("-") ? `./${name}` : name;
+  return /[^\w./-]/.test(path) ? `'${path.replaceAll("'", "'\\''")}'` : path;
+}
+
 // What to type for data that is not a scenario yet.
 export function commandFor(name) {
-  const stem = name.replace(/\.[^.]*$/, "").replace(/[^\w-]+/g, "-") || "town";
+  const stem = name.replace(/\.[^.]*$/, "").replace(/[^\w-]+/g, "-").replace(/^-+/, "") || "town";
   return [
-    `dphmm import ${/[^\w.-]/.test(name) ? `"${name}"` : name} --around LATITUDE,LONGITUDE --kilometres 10 -o ${stem}`,
+    `dphmm import ${inShell(name)} --around LATITUDE,LONGITUDE --kilometres 10 -o ${stem}`,
     `dphmm learn ${stem}/trips.csv --scenario ${stem}/scenario.toml`,
     `dphmm studio ${stem}`,
   ].join("\n");
 }
 
 export class StartPage {
-  // act: open(world), tour()
+  // act: open(world), home(), tour(), turn(): changes whenever a scenario is asked for
   constructor(holder, act) {
     Object.assign(this, { holder, act });
     this.files = h("div", { id: "start-files" });
     this.said = h("div", { id: "start-said", role: "status" });
-    this.picker = h("input", { type: "file", id: "start-pick", accept: ".toml,.csv,.geojson,.json,.zip,.gpx,.parquet", className: "hidden", tabIndex: -1, "aria-label": "A file", onchange: () => this.take(this.picker.files[0]) });
+    this.picker = h("input", { type: "file", id: "start-pick", accept: ".toml,.csv,.geojson,.json,.zip,.gpx,.parquet", className: "hidden", tabIndex: -1, "aria-label": "A file", onchange: () => this.take(this.picker.files) });
     this.drop = h(
       "div",
       { className: "drop", id: "start-drop" },
@@ -35,11 +41,15 @@ export class StartPage {
       h("button", { type: "button", id: "start-choose", onclick: () => this.picker.click() }, "Choose a file…"),
       this.picker,
     );
+    // Anywhere on the page: the browser would show the file in the page's place.
     for (const name of ["dragenter", "dragover", "dragleave", "drop"])
-      holder.addEventListener(name, (event) => {
+      document.addEventListener(name, (event) => {
+        if (!event.dataTransfer?.types.includes("Files")) return;
         event.preventDefault();
         this.drop.classList.toggle("over", name === "dragenter" || name === "dragover");
-        if (name === "drop") this.take(event.dataTransfer.files[0]);
+        if (name !== "drop") return;
+        if (holder.hidden) act.home();
+        this.take(event.dataTransfer.files);
       });
     const card = (name, title, about) =>
       h("li", {}, h("button", { type: "button", className: "start-card", id: `start-${name}`, onclick: () => act.open({ name }) }, h("strong", {}, title), h("span", {}, about)));
@@ -101,8 +111,11 @@ export class StartPage {
     fill(this.files, list(folder ? `In ${folder}` : "", scenarios), list("Opened lately", recent), nothing);
   }
 
-  async take(file) {
+  // Of several files the scenario is what counts.
+  async take(files) {
+    const file = [...files].find(({ name }) => /\.toml$/i.test(name)) ?? files[0];
     if (!file) return;
+    const turn = this.act.turn();
     this.picker.value = "";
     if (!/\.toml$/i.test(file.name)) {
       const command = commandFor(file.name);
@@ -111,9 +124,9 @@ export class StartPage {
     }
     try {
       const { file: number } = await ask("/api/drop", { name: file.name, text: await file.text() });
-      this.act.open({ name: "file", file: number });
+      if (turn === this.act.turn()) this.act.open({ name: "file", file: number });
     } catch (error) {
-      fill(this.said, h("p", { className: "warning" }, error.message));
+      if (turn === this.act.turn()) fill(this.said, h("p", { className: "warning" }, error.message));
     }
   }
 }

@@ -40,6 +40,9 @@ export function restore(given) {
   };
   for (const [name, choices] of Object.entries(known))
     if (!choices.includes(view[name])) view[name] = choices[0];
+  if (!Number.isInteger(view.step) || view.step < 1 || view.step > 500) view.step = firstView().step;
+  if (!["k", "x", "y"].every((name) => Number.isFinite(view.zoom?.[name]))) view.zoom = null;
+  for (const [name, usual] of Object.entries(firstView().walk)) if (typeof view.walk[name] !== typeof usual || view.walk[name] < 0) view.walk[name] = usual;
   view.draft = draftOf(view.draft);
   view.versions = Array.isArray(given.versions)
     ? given.versions.slice(0, 12).filter(isObject).map(({ name, draft }) => ({ name: String(name).slice(0, 40), draft: draftOf(isObject(draft) ? draft : {}) }))

@@ -17,7 +17,8 @@ const ERRORS = [
   ["smoothed", "in hindsight"],
 ];
 
-const filmOf = ({ seed, length: steps, people, compare }) => JSON.stringify([seed, steps, people, compare]);
+// What a film is made of besides the policy: with a version B, that as well.
+const filmOf = ({ walk: { seed, length: steps, people, compare }, ...view }) => JSON.stringify([seed, steps, people, compare && otherOf(view).draft]);
 
 export class WalkPanel {
   // run(at): simulate again; take(): save the map as it is now.
@@ -63,7 +64,7 @@ export class WalkPanel {
     this.other.textContent = !view.walk.compare
       ? ""
       : `A is what you are editing, B is ${view.versions[view.other] ? `"${view.versions[view.other].name}"` : "the scenario as it was opened"}; Compare keeps versions and chooses B.`;
-    const stale = this.walked && (this.of.draft !== view.draft || this.of.world !== world.world || this.of.film !== filmOf(view.walk));
+    const stale = this.walked && (this.of.draft !== view.draft || this.of.world !== world.world || this.of.film !== filmOf(view));
     this.result.classList.toggle("stale", Boolean(stale));
     this.go.textContent = stale ? "Settings changed: run again" : "Run the walk";
   }
@@ -76,7 +77,7 @@ export class WalkPanel {
 
   showResult(walked, view, world, places) {
     this.stop();
-    Object.assign(this, { walked, world, places, of: { draft: view.draft, world: world.world, film: filmOf(view.walk) } });
+    Object.assign(this, { walked, world, places, of: { draft: view.draft, world: world.world, film: filmOf(view) } });
     const two = walked.runs.length > 1;
     const off = (value) => (value === null ? "–" : length(value, world.unit));
     const many = walked.others.length + 1;
