@@ -201,8 +201,8 @@ def command(
         if chain is not None or by is not None:
             raise click.UsageError("--from-releases must stand without --chain and --by")
         released = Scenario.load(from_releases)
-        tracks = read_released(trips, released, from_releases, ledger)
-        streams = [track.stream for track in tracks]
+        said = read_released(trips, released, from_releases, ledger)
+        streams = [track.stream for track in said]
         learned = learn_from_releases(streams, iterations=iterations)
         clock = released.settings.clock
     elif states_file is None:
