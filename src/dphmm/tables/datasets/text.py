@@ -131,7 +131,7 @@ def _letters(head: Sequence[str], rows: list[list[str]]) -> dict[str, str | int]
     found: dict[str, str | int] = {}
     for number, column in enumerate(zip(*rows, strict=True), 1):
         for ours, kind in (("north_south", "NSns"), ("east_west", "EWew")):
-            if ours not in found and all(cell and cell in kind for cell in column):
+            if ours not in found and all(len(cell) == 1 and cell in kind for cell in column):
                 found[ours] = number
     return found if len(found) == 2 else {}
 
