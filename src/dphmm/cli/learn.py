@@ -17,6 +17,7 @@ from dphmm.cli.common import (
     engine_option,
     is_quiet,
     json_option,
+    note,
     print_json,
     progress,
     read_tracks,
@@ -57,7 +58,7 @@ FAR = "; most moves are none of its own: take a shorter --time-step, larger cell
 
 OWN = "name another with -o, or this one, which changes both"
 
-FIT = "dphmm: note: regions miss what they state; --confidence held-out lets those left out choose"
+FIT = "regions miss what they state; --confidence held-out lets those left out choose"
 
 
 @click.command("learn")
@@ -268,7 +269,7 @@ def command(
             may_fit = "counting" in options and options["counting"].chain in CONFIDENCE
             missed = judged is not None and judged.is_sure and not judged.is_calibrated
             if missed and may_fit and confidence != HELD_OUT:
-                click.echo(FIT, err=True)
+                note(FIT)
     write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, lost, judged, epsilon is not None, as_json)
     return 0
@@ -323,10 +324,7 @@ def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int
             f"is {clock.step!r} the right time step?"
         )
     if gaps > len(moves):
-        click.echo(
-            f"dphmm: note: most steps come after a gap; is {clock.step!r} the right time step?",
-            err=True,
-        )
+        note(f"most steps come after a gap; is {clock.step!r} the right time step?")
     beyond = 0
     if isinstance(within, Levels):
         beyond = within.beyond(moves.sources, moves.targets)

@@ -11,6 +11,7 @@ from dphmm.cli.common import (
     estimate_option,
     json_option,
     load_with,
+    note,
     print_json,
     progress,
     say,
@@ -118,5 +119,5 @@ def command(
     count = sum(facts.said for facts in people)
     say(f"{output}: {len(tracks)} people, {count} answers")
     if truth is not None:
-        say("It holds a private section: do not publish it.")
+        note("it holds a private section: do not publish it")
     return 0

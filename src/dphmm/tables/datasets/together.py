@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dphmm._types import IntArray
+from dphmm._types import FloatArray, IntArray, Mask
 
 __all__: list[str] = []
 
@@ -19,6 +19,10 @@ SHORTEST = 5
 """Rows that a track has on average where rows stand in order; those of a shuffled file are two."""
 MIXED = 0.25
 """The share of rows after which, in time, another stretch's comes: 3/4 where four go together."""
+MOST_LOOKED = 20_000
+"""Rows among which a column is looked for that parts them into several tracks."""
+SHORTER = 5.0
+"""How many times longer the way is that goes from one of several people to the next."""
 _WHO = re.compile(
     r"(?i)(^|[^a-z])(id|ids|uuid|identifier|name|tag|code|number|no|nr|ref)$|[a-z]ID$"
 )
@@ -29,10 +33,47 @@ class Tracks:
 
     def __init__(self) -> None:
         self._times: list[IntArray] = []
+        self._first: tuple[FloatArray, dict[str, IntArray]] | None = None
 
-    def see(self, times: IntArray) -> None:
-        """Go on with the times of some rows, in their order."""
+    def see(
+        self,
+        times: IntArray,
+        places: FloatArray | None = None,
+        others: dict[str, IntArray] | None = None,
+    ) -> None:
+        """Go on with the times of some rows, in their order.
+
+        Args:
+            times: Whole numbers.
+            places: Where it was, a row each.
+            others: Columns that were not used, each with a number for every value.
+        """
+        if self._first is None and places is not None:
+            few = {name: values[:MOST_LOOKED] for name, values in (others or {}).items()}
+            self._first = places[:MOST_LOOKED], few
         self._times.append(times)
+
+    def parted_by(self) -> tuple[str, int] | None:
+        """A column that makes several short ways of one that goes to and fro, and how many.
+
+        Its values take turns in time, so that it is no number of a trip or a day.
+        """
+        if self._first is None:
+            return None
+        places, others = self._first
+        order = np.argsort(self._times[0][: len(places)], kind="stable")
+        whole = _length(places[order])
+        for name, values in others.items():
+            value = values[order]
+            kinds = len(np.unique(value))
+            turns = np.count_nonzero(np.diff(value))
+            if not 1 < kinds <= len(value) / SHORTEST or turns < MIXED * len(value):
+                continue
+            stays = np.argsort(value, kind="stable")
+            same = np.diff(value[stays]) == 0
+            if whole > SHORTER * _length(places[order][stays], same):
+                return name, kinds
+        return None
 
     def at_once(self) -> int:
         """How many stretches are made at the same time, row beside row; 0 if they are not.
@@ -53,6 +94,11 @@ class Tracks:
         first, last = np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)
         begun = np.searchsorted(np.sort(first), first, "right")
         return int((begun - np.searchsorted(np.sort(last), first)).max())
+
+
+def _length(places: FloatArray, counted: Mask | None = None) -> float:
+    steps = np.hypot(*np.diff(places, axis=0).T)
+    return float(steps.sum() if counted is None else steps[counted].sum())
 
 
 def telling(unused: Sequence[str]) -> str | None:
