@@ -17,7 +17,7 @@ PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width">
 <title>Versions of dphmm</title>
 <style>
-  :root {{ color-scheme: light dark; }}
+  :root {{ background: Canvas; color: CanvasText; color-scheme: light dark; }}
   body {{ font: 1rem/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 40rem;
     padding: 0 1rem; }}
 </style>
