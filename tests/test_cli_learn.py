@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dphmm import MarkovModel, MemoryModel, TimeVaryingModel
+from dphmm import Journal, MarkovModel, MemoryModel, TimeVaryingModel
 from dphmm.chain.ground import Ground
 from dphmm.cost.words import CONDITION
 from dphmm.scenario import PUBLIC_SOURCE, Clock, Policy, Scenario, read_model
 from dphmm.scenario.checking import check_steps
+from dphmm.scenario.learning import learn_from_releases
 from tests.scenarios import FEWER, LABELS, MARK, is_one_line, run, scenarios, trips, written
 
 WALK = (("ann", 1, 2), ("ann", 2, 4), ("ann", 3, 5), ("bob", 1, 3), ("bob", 3, 5), ("bob", 4, 6))
@@ -189,6 +190,25 @@ def test_a_model_for_every_hour_is_learned_and_used(folder: Path) -> None:
     assert run("release", path, folder / "trips.csv").exit_code == 0
 
 
+def test_a_model_that_another_scenario_names_is_not_written_over(folder: Path) -> None:
+    model = (folder / "model.npz").read_bytes()
+    (folder / "other.toml").write_text((folder / "paper.toml").read_text())
+    arguments = ("learn", folder / "trips.csv", "--scenario", folder / "paper.toml", "--force")
+    refused = run(*arguments)
+    assert refused.exit_code == 2
+    assert is_one_line(refused.stderr)
+    assert "must be this scenario's own, got one that other.toml names; name another with -o" in (
+        refused.stderr
+    )
+    assert (folder / "model.npz").read_bytes() == model
+    assert run(*arguments, "-o", folder / "beside.npz").exit_code == 0
+    assert (folder / "model.npz").read_bytes() == model
+    assert run(*arguments, "-o", folder / "model.npz").exit_code == 0  # by its name
+    assert (folder / "model.npz").read_bytes() != model
+    (folder / "other.toml").unlink()
+    assert run(*arguments).exit_code == 0
+
+
 def test_releases_teach_a_model_without_further_cost(folder: Path) -> None:
     released = folder / "released.csv"
     assert (
@@ -205,6 +225,37 @@ def test_releases_teach_a_model_without_further_cost(folder: Path) -> None:
     bad = run("learn", released, "--from-releases", folder / "paper.toml", "-o", out)
     assert bad.exit_code == 2
     assert is_one_line(bad.stderr)
+
+
+def test_a_file_that_goes_on_is_learned_from_where_the_one_before_led(folder: Path) -> None:
+    """Without a time for the start, each file alone would begin at it."""
+    path, ledger = written(folder, start="uniform"), folder / "paper.ledger.jsonl"
+    outs = []
+    for day, times in enumerate([(1, 2, 3), (6, 7, 8, 9)]):
+        rows = folder / f"day{day}.csv"
+        rows.write_text(trips(*(("ann", time, 4) for time in times)))
+        outs.append(folder / f"released{day}.csv")
+        assert run("release", path, rows, "-o", outs[-1]).exit_code == 0
+    learning = ("learn", outs[1], "--from-releases", path, "-o", folder / "better.npz")
+    assert run(*learning).exit_code == 0
+    found = read_model(folder / "better.npz").model.transition.toarray()
+    with Journal(ledger) as book:
+        stream = Scenario.load(path).stream("ann", book=book)
+    assert [one.time for one in stream.said] == [1, 2, 3, 6, 7, 8, 9]
+    expected = learn_from_releases([stream]).model.transition.toarray()
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    ledger.rename(folder / "elsewhere.jsonl")
+    assert run(*learning).exit_code == 0
+    alone = read_model(folder / "better.npz").model.transition.toarray()
+    assert np.abs(alone - expected).max() > 1e-3
+    assert run(*learning, "--ledger", folder / "elsewhere.jsonl").exit_code == 0
+    named = read_model(folder / "better.npz").model.transition.toarray()
+    np.testing.assert_allclose(named, expected, rtol=1e-9)
+    missing = run(*learning, "--ledger", folder / "none.jsonl")
+    assert missing.exit_code == 2
+    assert is_one_line(missing.stderr)
+    lone = run("learn", folder / "trips.csv", "--scenario", path, "--ledger", ledger)
+    assert "--ledger must go with --from-releases" in lone.stderr
 
 
 def test_design_finds_an_epsilon_and_a_radius(folder: Path) -> None:

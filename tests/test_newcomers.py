@@ -240,7 +240,7 @@ def test_sixty_days_that_the_limit_refuses_are_told_of_before_anybody_waits(coll
     assert "is too little for 6 of 6 people" in refused.stderr
     # The limit that was named is enough, and nothing is said of it any more.
     told = run(*new, "--limit", "12 per 1 day", "--replace")
-    assert (told.exit_code, told.stderr) == (0, "")
+    assert (told.exit_code, "limit" in told.stderr) == (0, False)
     ok(*release)
     ok("report", town / "scenario.toml", town / "released.csv", "-o", town / "report.html")
     assert pl.read_csv(town / "released.csv")["person"].n_unique() == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ from dphmm import (
     TimeVaryingModel,
     exposed,
 )
+from dphmm.report import scenario_page
 from dphmm.scenario.headline import headline
 from tests.promise_answers import CONDITION
+from tests.promise_routes import reported
 from tests.scenarios import run
 
 # When the start is known
@@ -65,6 +68,11 @@ def test_a_check_says_that_others_may_begin_at_another_turn(tmp_path: Path) -> N
     scenario.save(tmp_path / "town.toml")
     said = run("check", tmp_path / "town.toml", "--steps", "1").stdout
     assert f"If each of 1 steps is answered{unless}:" in said
+    page = scenario_page(scenario, [reported(scenario, {1: 0})])
+    first = unescape(page.split("<h2>The first steps</h2>")[1].split("</p>")[0])
+    assert f"what repair does about it{unless}, {CONDITION}." in first
+    fixed = scenario_page(by_turns(0), [reported(by_turns(0), {1: 0})])
+    assert unless not in fixed
     # An answer's own promise does not depend on it, and neither does a model without turns.
     assert unless not in found.guarantee
     assert unless not in by_turns(0).check(1).verdict

@@ -250,10 +250,11 @@ def test_several_tracks_at_once_are_not_one_person(newest_first: bool, tmp_path:
 
 def test_a_column_that_may_tell_people_apart_is_asked_about(tmp_path: Path) -> None:
     file = tmp_path / "watches.csv"
+    town = ("--around", "52.5,13.4", "--step", "1 min", "-o", tmp_path / "town")
     file.write_text(watches(4, by_time=True, who="watch_no"))
-    result = run(
-        "import", file, "--around", "52.5,13.4", "--step", "1 min", "-o", tmp_path / "town"
-    )
+    assert "got 4; say which column" in run("import", file, *town).stderr, "they take turns"
+    file.write_text(watches(1, by_time=True, who="watch_no"))
+    result = run("import", file, *town)
     assert result.exit_code == 0, result.output
     assert "note: 1 files: taken for one person's; if watch_no tells people apart" in result.stderr
     file.write_text(watches(1, by_time=True))

@@ -33,6 +33,7 @@ __all__ = [
     "keyed",
     "ledger_beside",
     "load_with",
+    "note",
     "print_json",
     "progress",
     "read_key",
@@ -81,6 +82,11 @@ def say(line: str) -> None:
     """A line for people about what was done; nothing when they want it quiet."""
     if not is_quiet():
         click.echo(line)
+
+
+def note(line: str) -> None:
+    """A line that somebody needs even when they want it quiet."""
+    click.echo(f"{click.style('dphmm: note:', fg='yellow')} {line}", err=True)
 
 
 def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from dphmm.cli.common import (
     column_option,
     columns_from,
     json_option,
+    note,
     print_json,
     progress,
     say,
@@ -112,7 +113,7 @@ def judge_learning(
     try:
         return cross_validate(lambda people: inside(learn(people)), tracks, WATCH)
     except DphmmError as fault:
-        click.echo(f"dphmm: note: the model could not be judged: {fault}", err=True)
+        note(f"the model could not be judged: {fault}")
         return None
 
 

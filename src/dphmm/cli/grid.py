@@ -32,6 +32,7 @@ def command(output: Path, as_json: bool, **options: Any) -> int:
     """
     new = NewMap(output, **options)
     new.write()
+    new.warn()
     if as_json:
         print_json({"folder": str(output), "cells": len(new.town.states)})
     else:

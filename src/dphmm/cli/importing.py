@@ -15,6 +15,7 @@ from dphmm.cli.common import (
     columns_from,
     is_quiet,
     json_option,
+    note,
     print_json,
     progress_bar,
     say,
@@ -48,8 +49,9 @@ TRIPS = "trips.csv"
               help="unix, unix-ms, unix-us, unix-ns, iso, or like '%d/%m/%Y %H:%M'.")  # fmt: skip
 @click.option("--zone", help="The place of times that name no zone, such as Europe/Berlin.")
 @click.option("--person", help="Whose rows they are, all of them.")
-@click.option("--owner", type=click.Choice(["file", "folder"]), default="file", show_default=True,
-              help="What tells people apart where no column does.")  # fmt: skip
+@click.option("--owner", type=click.Choice(["file", "folder"]),
+              help="What tells people apart where no column does; by default the file, unless a "
+              "file looks like several people's.")  # fmt: skip
 @click.option("--outside", type=click.Choice(["keep", "drop"]), default="keep", show_default=True,
               help="What lies outside the map goes to the nearest state, or nowhere.")  # fmt: skip
 @click.option("--gaps", type=click.Choice(["refuse", "allow"]), default="refuse",
@@ -113,11 +115,10 @@ def command(
     if not as_json:
         _say_taken(table, report)
     for doubt, files in report.doubts.items():
-        click.echo(f"dphmm: note: {files} files: {doubt}", err=True)
+        note(f"{files} files: {doubt}")
     if report.rows_bad and not report.rows_kept:
-        problem = max(report.problems, key=lambda name: report.problems[name])
         raise DataError(
-            f"tracks must hold good rows, got {report.rows_bad} bad ones, mostly: {problem}; "
+            f"tracks must hold good rows, got {report.rows_bad} bad ones, {_mostly(report)}; "
             f"--time says how times are written, such as '%d/%m/%Y %H:%M', and --column which "
             f"column is which"
         )
@@ -130,11 +131,20 @@ def command(
             raise DataError(f"{fault} (--replace)") from None
     if new is not None:
         new.write()
+        new.warn()
     write_whole(trips, text, private=True)
     _note_limit(placed, settings, f"{toml}" if new is None else f"{toml} (or --limit)")
+    if (report.rows_bad or report.damaged) and (as_json or is_quiet()):
+        note(
+            f"{report.rows_bad} of {report.rows_read} rows were not kept and "
+            f"{len(report.damaged)} files are damaged: {_mostly(report)}"
+        )
+    if placed.split:
+        note(f"{placed.split} moments {datasets.placing.SPLIT}")
     if as_json:
         facts = {name: value for name, value in vars(placed).items() if name != "table"}
         facts |= {"steps": len(placed.table), "bad_rows": report.rows_bad, "taken": report.taken}
+        facts["damaged_files"] = len(report.damaged)
         print_json({"trips": str(trips), "cells": len(town.states), **facts})
         return 0
     say(str(placed))
@@ -144,6 +154,13 @@ def command(
     if new is not None:
         say(f"next: dphmm learn {trips} --scenario {output / TOML}")
     return 0
+
+
+def _mostly(report: datasets.LoadReport) -> str:
+    """The fault that most rows have, or the first damaged file."""
+    if not report.problems:
+        return str(report.damaged[0])
+    return f"mostly: {max(report.problems, key=lambda name: report.problems[name])}"
 
 
 def _old_map(old: Path, options: dict[str, Any]) -> tuple[Map, Settings, Path]:
@@ -164,11 +181,10 @@ def _note_limit(placed: datasets.Placed, settings: Settings, where: str) -> None
     size = clock.seconds * 1_000_000 if clock.has_dates else int(clock.step)
     need = need_of(settings, people, times.to_numpy().astype(np.int64) // size)
     if need is not None:
-        click.echo(
-            f"dphmm: note: these trips can be learned from, but not released: {need}; "
+        note(
+            f"these trips can be learned from, but not released: {need}; "
             f'limit = "{need.day}" in {where} allows every day as much, and all days together '
-            f"then tell up to {as_text(need.cost)}",
-            err=True,
+            f"then tell up to {as_text(need.cost)}"
         )
 
 

@@ -17,6 +17,7 @@ from dphmm.cli.common import (
     engine_option,
     is_quiet,
     json_option,
+    note,
     print_json,
     progress,
     read_tracks,
@@ -24,6 +25,7 @@ from dphmm.cli.common import (
     spark_session,
 )
 from dphmm.cli.evaluate import PRIVATE, facts_of, judge_learning, judging_scenario
+from dphmm.cli.released import read_released
 from dphmm.cli.ways import (
     COUNTS,
     calibrated,
@@ -36,6 +38,7 @@ from dphmm.cli.ways import (
 from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
 from dphmm.scenario.counting import CHAINS, CONFIDENCE, Kind
+from dphmm.scenario.files import check_own
 from dphmm.scenario.judging import Judgement, People
 from dphmm.scenario.learning import (
     Moves,
@@ -43,7 +46,6 @@ from dphmm.scenario.learning import (
 )
 from dphmm.scenario.models import LearnedModel, write_model
 from dphmm.scenario.private import Levels
-from dphmm.scenario.released import read_releases
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 from dphmm.tables.clock import Clock
@@ -54,7 +56,9 @@ __all__ = ["command"]
 FAR = "; most moves are none of its own: take a shorter --time-step, larger cells or a --radius"
 
 
-FIT = "dphmm: note: regions miss what they state; --confidence held-out lets those left out choose"
+OWN = "name another with -o, or this one, which changes both"
+
+FIT = "regions miss what they state; --confidence held-out lets those left out choose"
 
 
 @click.command("learn")
@@ -97,6 +101,12 @@ FIT = "dphmm: note: regions miss what they state; --confidence held-out lets tho
 )
 @click.option("--force", is_flag=True, help="Write the model even if it is worse than none.")
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
+@click.option(
+    "--ledger",
+    metavar="BOOK",
+    help="With --from-releases: the ledger or store that they came from. Default: that of the "
+    "scenario, beside it, if it holds them.",
+)
 @click.option("--iterations", default=20, show_default=True, type=click.IntRange(0))
 @column_option
 @engine_option
@@ -121,6 +131,7 @@ def command(
     anywhere: Share,
     force: bool,
     from_releases: str | None,
+    ledger: str | None,
     iterations: int,
     column_names: tuple[str, ...],
     engine: str,
@@ -152,7 +163,9 @@ def command(
     whole people. It is then made of few numbers, each of everybody: how far people move (within
     --radius, if it is given), how they stay and turn. With --moves every move of a file has a
     number of its own, which needs few states or very many people. With --from-releases TRIPS is
-    the output of `dphmm release`, and nothing more is paid.
+    the output of `dphmm release`, and nothing more is paid. A file that goes on from another one
+    is taken up where the answers before it led, which the ledger knows; without the ledger people
+    begin at their first row as somebody new does.
 
     \b
     Example:
@@ -170,11 +183,15 @@ def command(
                 "--scenario must stand without --states, --time-step and --from-releases"
             )
         settings, folder = Settings.read(scenario), Path(scenario).parent
+        if output is None:
+            check_own(Path(scenario), [settings.model], OWN)
         states_file, output = str(folder / settings.states), output or str(folder / settings.model)
         time_step, time_zone = str(settings.clock.step), time_zone or settings.clock.zone
         unit = settings.unit or "m"
     if output is None:
         raise click.UsageError("--output must be given, or --scenario")
+    if ledger is not None and from_releases is None:
+        raise click.UsageError("--ledger must go with --from-releases")
     if from_releases is not None:
         if engine != "local":
             raise click.UsageError("--from-releases must go with --engine local")
@@ -185,7 +202,10 @@ def command(
         if chain is not None or by is not None:
             raise click.UsageError("--from-releases must stand without --chain and --by")
         released = Scenario.load(from_releases)
-        learned, clock = _from_releases(trips, released, iterations), released.settings.clock
+        said = read_released(trips, released, from_releases, ledger)
+        streams = [track.stream for track in said]
+        learned = learn_from_releases(streams, iterations=iterations)
+        clock = released.settings.clock
     elif states_file is None:
         raise click.UsageError("--states must be given, or --scenario")
     else:
@@ -249,7 +269,7 @@ def command(
             may_fit = "counting" in options and options["counting"].chain in CONFIDENCE
             missed = judged is not None and judged.is_sure and not judged.is_calibrated
             if missed and may_fit and confidence != HELD_OUT:
-                click.echo(FIT, err=True)
+                note(FIT)
     write_model(output, learned.model, learned.source, clock.law)
     _report(learned, output, lost, judged, epsilon is not None, as_json)
     return 0
@@ -304,10 +324,7 @@ def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int
             f"is {clock.step!r} the right time step?"
         )
     if gaps > len(moves):
-        click.echo(
-            f"dphmm: note: most steps come after a gap; is {clock.step!r} the right time step?",
-            err=True,
-        )
+        note(f"most steps come after a gap; is {clock.step!r} the right time step?")
     beyond = 0
     if isinstance(within, Levels):
         beyond = within.beyond(moves.sources, moves.targets)
@@ -331,8 +348,3 @@ def _on_spark(
     with spark_session(master) as session:
         table = engine.read_table(session, trips)
         return learn(table, states, clock, columns=columns, name=trips, **options)
-
-
-def _from_releases(path: str, scenario: Scenario, iterations: int) -> LearnedModel:
-    streams = [track.stream for track in read_releases(path, scenario)]
-    return learn_from_releases(streams, iterations=iterations)

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from dphmm.chain.ground import Ground
-from dphmm.cli.common import say
+from dphmm.cli.common import note, say
 from dphmm.cost.limit import Limit
 from dphmm.errors import DataError
 from dphmm.geometry.exact import as_epsilon, as_text
@@ -102,13 +102,17 @@ class NewMap:
             f"{self.folder / TOML}: epsilon {as_text(settings.epsilon)} an answer, at most "
             f"{settings.limit} a person, {alike} around must look alike; change it as you like"
         )
+
+    def warn(self) -> None:
+        """What somebody may not want of the map."""
+        settings = self.settings
         spread = float(np.hypot(*np.ptp(self.ground.places, axis=0)))
         near, far, radius = self.ground.spacing, measure(spread, "m"), settings.policy.distance or 0
         if spread <= radius:
-            say(f"note: the states lie within {far}, so all look alike; --radius says how far")
+            note(f"the states lie within {far}, so all look alike; --radius says how far")
         elif near > radius:
             apart = measure(near, "m")
-            say(f"note: the states lie {apart} apart, so no two are linked; --radius says how far")
+            note(f"the states lie {apart} apart, so no two are linked; --radius says how far")
 
 
 def _town(options: dict[str, Any]) -> Map:

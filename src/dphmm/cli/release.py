@@ -27,6 +27,7 @@ from dphmm.cli.common import (
     keyed,
     ledger_beside,
     load_with,
+    note,
     print_json,
     progress,
     progress_bar,
@@ -197,10 +198,7 @@ def command(
     if out is not _to_standard_output:
         say(f"{output}: {rows_out} rows of {len(people)} people; may leave")
     if releasing.repeated:
-        click.echo(
-            f"dphmm: note: {releasing.repeated} rows got the answer that their step had already",
-            err=True,
-        )
+        note(f"{releasing.repeated} rows got the answer that their step had already")
     return 0
 
 
@@ -310,11 +308,7 @@ def _on_spark(
         return 0
     click.echo(f"{output}: {done.answers} answers for {done.people} people")
     if done.late or done.repeated:
-        click.echo(
-            f"dphmm: note: {done.late} rows came late and {done.repeated} twice; "
-            f"none of them was answered",
-            err=True,
-        )
+        note(f"{done.late} rows came late and {done.repeated} twice; none of them was answered")
     return 0
 
 

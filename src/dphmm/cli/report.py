@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 
 import click
@@ -13,14 +10,14 @@ from dphmm.chain.estimates import Estimate
 from dphmm.cli.common import (
     estimate_option,
     json_option,
-    ledger_beside,
     load_with,
+    note,
     print_json,
     progress,
     say,
 )
-from dphmm.cli.stores import Opening
-from dphmm.errors import DataError, DphmmError, UnknownLawWarning
+from dphmm.cli.released import read_released
+from dphmm.errors import DataError
 from dphmm.geometry.exact import as_text
 from dphmm.report import (
     LAG,
@@ -31,8 +28,6 @@ from dphmm.report import (
     read_truth,
     scenario_page,
 )
-from dphmm.scenario import Scenario
-from dphmm.scenario.released import Track, read_releases
 from dphmm.tables.files import write_whole
 
 __all__ = ["command"]
@@ -87,7 +82,7 @@ def command(
         raise DataError(f"{output}: output must be a file of its own, got one that the run reads")
     scenario = load_with(scenario_file, estimate)
     ground = Ground.read(scenario, Path(scenario_file).parent)
-    tracks = _read(releases, scenario, ledger, ledger_beside(scenario_file))
+    tracks = read_released(releases, scenario, scenario_file, ledger)
     people = [TrackFacts(track, lag) for track in tracks]
     names = [track.person for track in tracks]
     if person is not None and person not in names:
@@ -124,23 +119,5 @@ def command(
     count = sum(facts.said for facts in people)
     say(f"{output}: {len(tracks)} people, {count} answers")
     if truth is not None:
-        say("It holds a private section: do not publish it.")
+        note("it holds a private section: do not publish it")
     return 0
-
-
-def _read(releases: str, scenario: Scenario, ledger: str | None, beside: Path) -> list[Track]:
-    """The tracks of a file, with all that its book holds besides if there is one."""
-    read = partial(read_releases, releases, scenario, partial(progress, what="reading"))
-    if ledger is not None:
-        with closing(Opening().book(ledger)) as book:
-            return read(book)
-    if beside.is_file():
-        # What stands there by chance need not be where the file came from.
-        with (
-            suppress(DphmmError),
-            warnings.catch_warnings(),
-            closing(Opening().book(str(beside))) as book,
-        ):
-            warnings.simplefilter("ignore", UnknownLawWarning)  # the ledger shows the law
-            return read(book)
-    return read()

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from dphmm.books import SCOPES, Store, create_key, list_keys
-from dphmm.cli.common import KEY_HELP, keyed
+from dphmm.cli.common import KEY_HELP, keyed, note
 from dphmm.cli.stores import Opening, store_options
 from dphmm.errors import DataError, require
 from dphmm.release.book import check_key
@@ -107,7 +107,7 @@ def command(
         write_first_key(Path(init), held)
         click.echo(f"the first key is in {init}", err=True)
     elif init is not None:
-        click.echo(f"dphmm: note: the store has keys, so none was written to {init}", err=True)
+        note(f"the store has keys, so none was written to {init}")
 
     def ready(address: str) -> None:
         click.echo(f"serving {held.database.name} on {address}", err=True)

@@ -64,6 +64,7 @@ def scenario_page(
         PersonView(facts, number, track_map, what)
         for number, facts in enumerate([shown, *drawn_besides(everybody, shown)])
     ]
+    checked = list(check_steps(scenario, STEPS_CHECKED))
     price = max(said.epsilon for facts in everybody for said in facts.track.stream.said)
     return render(
         "scenario.html",
@@ -75,7 +76,8 @@ def scenario_page(
         shown=shown,
         last=last,
         lead=_lead(views, len(everybody), what),
-        steps=list(_step_rows(check_steps(scenario, STEPS_CHECKED))),
+        steps=list(_step_rows(checked)),
+        ahead=covered(scenario, checked),
         listed=PEOPLE_LISTED,
         policy_words=_policy_words(scenario, drawings.unit),
         links=count_links(scenario.policy),

@@ -73,7 +73,7 @@ def save_scenario(scenario: Scenario, path: str | Path) -> None:
         tables[settings.policy.edges] = csv_text([("a", "b"), *scenario.edges])
     held = _tables_in(folder, settings)
     changed = {name: content for name, content in tables.items() if held.get(name) != content}
-    _check_own(as_path(path), changed)
+    check_own(as_path(path), changed, "save this one into another folder")
     for name, content in changed.items():
         write_whole(folder / name, content)
     write_whole(path, settings.to_toml())
@@ -98,8 +98,14 @@ def _tables_in(folder: Path, settings: Settings) -> dict[str, str | bytes]:
     return held
 
 
-def _check_own(path: Path, names: Iterable[str]) -> None:
-    """Refuse to write over tables that another scenario of the folder names."""
+def check_own(path: Path, names: Iterable[str], instead: str) -> None:
+    """Refuse to write over tables that another scenario of the folder names.
+
+    Args:
+        path: The scenario that they are written for.
+        names: The tables.
+        instead: What may be done instead.
+    """
     folder = path.parent
     there = {(folder / name).resolve() for name in names if (folder / name).is_file()}
     for beside in sorted(folder.glob("*.toml")) if there else ():
@@ -113,7 +119,7 @@ def _check_own(path: Path, names: Iterable[str]) -> None:
             if named is not None and (folder / named).resolve() in there:
                 raise DataError(
                     f"{named}: file must be this scenario's own, got one that {beside.name} "
-                    f"names; save this one into another folder"
+                    f"names; {instead}"
                 )
 
 

@@ -25,6 +25,12 @@ ALIASES = {
                  "start_station_latitude", "pickup_latitude"),
     "longitude": ("longitude", "lon", "lng", "long", "location-long", "start_lng", "start_lon",
                   "start_longitude", "start_station_longitude", "pickup_longitude"),
+    "north_south": ("north_south", "n/s", "ns", "n_s", "ns_indicator", "lat_ns", "lat_dir",
+                    "latitude_direction", "lat_hemisphere", "latitude_hemisphere", "lat_ref",
+                    "gpslatituderef"),
+    "east_west": ("east_west", "e/w", "ew", "e_w", "ew_indicator", "lon_ew", "lon_dir",
+                  "longitude_direction", "lon_hemisphere", "longitude_hemisphere", "lon_ref",
+                  "gpslongituderef"),
     "end_time": ("end_time", "ended_at", "stop_time", "stoptime", "dropoff_datetime",
                  "tpep_dropoff_datetime"),
     "end_latitude": ("end_latitude", "end_lat", "end_station_latitude", "dropoff_latitude"),
@@ -61,23 +67,40 @@ def match_columns(
     """
     expect({} if columns is None else columns, Mapping, "columns")
     names = list(header)
-    plain = {UNIT.sub("", name).strip(_MARK).lower(): name for name in reversed(names)}
+    plain = {_plain(name): name for name in reversed(names)}
     lowered = {name.replace(" ", "_"): theirs for name, theirs in plain.items()} | plain
     lowered |= {name.strip().lower(): name for name in reversed(names)}
     inner = {name.rpartition(".")[2]: theirs for name, theirs in lowered.items()} | lowered
-    found = {}
-    for ours in wanted:
+    found: dict[str, str] = {}
+    given: set[str] = set()
+    for ours in sorted(wanted, key=lambda name: name not in (columns or {})):
         if columns and ours in columns:
             theirs = str(columns[ours])
             if theirs not in names and theirs.isdecimal() and 1 <= int(theirs) <= len(names):
                 theirs = names[int(theirs) - 1]
             if theirs not in names:
                 raise DataError(f"{place}: header must have the column {theirs!r}")
+            if theirs in found.values():
+                other = next(name for name, column in found.items() if column == theirs)
+                raise DataError(f"{place}: {theirs!r} must be one thing, got {other} and {ours}")
             found[ours] = theirs
+            given.add(theirs)
             continue
         # Who it was is never guessed so: the name of a place is nobody's.
         known = lowered if ours in ("person", "state") else inner
         alias = next((a for a in ALIASES.get(ours, (ours,)) if a in known), None)
-        if alias is not None:
-            found[ours] = known[alias]
+        if alias is None or known[alias] in given:
+            continue
+        found[ours] = known[alias]
+        same = [n for n, name in enumerate(names, 1) if _plain(name) == _plain(known[alias])]
+        if len(same) > 1:
+            raise DataError(
+                f"{place}: header must have {known[alias]!r} once, got it {len(same)} times; say "
+                f"which column it is, such as {ours}={same[0]}, by --column or columns="
+            )
     return found
+
+
+def _plain(name: str) -> str:
+    """A name without its unit, in small letters."""
+    return UNIT.sub("", name).strip(_MARK).lower()

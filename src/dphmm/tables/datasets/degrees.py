@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dphmm.errors import require
+from dphmm._types import FloatArray
+from dphmm.errors import DataError, require
+from dphmm.tables.datasets.written import BESIDE, Written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +26,9 @@ _WKT = rf"^(?i:SRID=4326;)?\s*(?i:POINT)\s*(?i:ZM?|M)?\s*\(\s*{_NUMBER}\s+{_NUMB
 _WKB_POINT = {b"\x01\x01\x00\x00\x00": "<f8", b"\x00\x00\x00\x00\x01": ">f8"}
 _WKB_LENGTH = 21
 _SEMICIRCLE, _E7 = 180 / 2**31, 1e-7
+AROUND = 0.1
+"""The share of longitudes above 180 from which on they are taken to go to 360."""
+METRES = "convert metres of a map to degrees (EPSG:4326) first, as ogr2ogr -t_srs EPSG:4326 does"
 
 PHONE, WATCH = ("latitudee7", "longitudee7"), ("position_lat", "position_long")
 """Columns of parts of a degree: known here alone, since whoever releases takes degrees."""
@@ -45,8 +50,11 @@ def _plain(name: str) -> str:
 class Degrees:
     """How one file writes its two columns of degrees, or its column of points."""
 
-    def __init__(self, names: dict[str, str]) -> None:
+    def __init__(self, file: str, names: dict[str, str]) -> None:
+        self._file = file
         self._point = "point" in names
+        self._written = {name: Written(file, name) for name in BOTH}
+        self._around: bool | None = None
         theirs = {_plain(names.get(ours, "")) for ours in BOTH}
         self._scale = _E7 if theirs == set(PHONE) else 1.0
         # Some programs write degrees under these names, so that the first rows decide.
@@ -55,9 +63,12 @@ class Degrees:
     def __str__(self) -> str:
         if self._point:
             return "; points are longitude and latitude"
-        return {_E7: "; degrees are in 1e-7", _SEMICIRCLE: "; degrees are in semicircles"}.get(
+        told = {_E7: "; degrees are in 1e-7", _SEMICIRCLE: "; degrees are in semicircles"}.get(
             self._scale, ""
         )
+        if any(written.has_letters for written in self._written.values()):
+            told += "; letters say which half of the Earth"
+        return told + ("; longitudes go to 360" if self._around else "")
 
     def parted(self, fields: pl.DataFrame) -> pl.DataFrame:
         """The fields with two columns for the one of points, if there is one."""
@@ -74,15 +85,49 @@ class Degrees:
         pairs = [text.str.extract(_WKT, n).alias(name) for n, name in ((1, BOTH[1]), (2, BOTH[0]))]
         return fields.with_columns(pairs).drop("point")
 
-    def scaled(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def numbers(self, fields: pl.DataFrame) -> pl.DataFrame:
+        """The fields with numbers for the two columns, and without those of letters."""
+        polars = require("polars", "geo")
+        letters = [name for name in BESIDE.values() if name in fields.columns]
+        read = [
+            self._written[name].degrees(fields)
+            for name in BOTH
+            if fields.schema[name] == polars.String or BESIDE[name] in letters
+        ]
+        return self._scaled(fields.with_columns(read).drop(letters))
+
+    def _scaled(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows in degrees."""
         polars = require("polars", "geo")
+        rows = rows.with_columns(polars.col(BOTH).cast(polars.Float64, strict=False))
         if self._watch and len(rows):
             self._watch = False
             sizes = [rows[name].abs().median() for name in BOTH]
             if all(isinstance(size, float) and size > 180 for size in sizes):
                 self._scale = _SEMICIRCLE
-        return rows if self._scale == 1 else rows.with_columns(polars.col(BOTH) * self._scale)
+        if self._scale != 1:
+            rows = rows.with_columns(polars.col(BOTH) * self._scale)
+        if self._around is None and len(rows):
+            whole = rows.filter("whole") if "whole" in rows.columns else rows
+            self._look(*(whole[name].drop_nulls().drop_nans().to_numpy() for name in BOTH))
+        east = polars.col("longitude")
+        past = east.is_between(180, 360, "right") & bool(self._around)
+        return rows.with_columns(polars.when(past).then(east - 360).otherwise(east).alias(BOTH[1]))
+
+    def _look(self, latitude: FloatArray, longitude: FloatArray) -> None:
+        """See from the first rows whether they are degrees, and of which kind."""
+        self._around = bool(
+            len(longitude) and longitude.min() >= 0 and np.mean(longitude > 180) >= AROUND
+        )
+        if len(latitude) and np.median(np.abs(latitude)) > 90 and self._beyond(longitude):
+            raise DataError(
+                f"{self._file}: latitude and longitude must be degrees, got larger numbers; "
+                f"{METRES}, and part degrees and minutes that stand in one number"
+            )
+
+    @staticmethod
+    def _beyond(longitude: FloatArray) -> bool:
+        return bool(len(longitude) and np.median(np.abs(longitude)) > 360)
 
 
 def _of_wkb(given: Any) -> tuple[float, float]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dphmm.errors import DataError, require
 from dphmm.tables.datasets.geolife import parse_plt
-from dphmm.tables.datasets.gpx import read_gpx
+from dphmm.tables.datasets.gpx import TRACK, read_gpx
 from dphmm.tables.datasets.reading import (
     BadRow,
     Loaded,
@@ -22,7 +23,7 @@ from dphmm.tables.datasets.reading import (
 )
 from dphmm.tables.datasets.records import JsonLines, records_of, text_columns
 from dphmm.tables.datasets.rows import Meaning, UnknownColumnsError, Wishes
-from dphmm.tables.datasets.sources import Owner, find_sources
+from dphmm.tables.datasets.sources import Owner, find_sources, unread
 from dphmm.tables.datasets.streams import DAMAGE, Source
 from dphmm.tables.datasets.text import TextFile
 from dphmm.tables.frames import as_polars, is_table
@@ -45,7 +46,7 @@ def load_tracks(
     time: str | None = None,
     time_zone: str | None = None,
     person: str | None = None,
-    owner: Owner = "file",
+    owner: Owner | None = None,
     listed: int = 100,
     progress: Progress | None = None,
 ) -> Loaded:
@@ -59,18 +60,21 @@ def load_tracks(
     `time` says how times are written ("unix", "unix-ms", "unix-us", "unix-ns", "iso" or a form
     like "%d/%m/%Y %H:%M") where that is not plain; numbers that are no seconds since 1970
     stay numbers. Rows that no column gives to anybody belong to `person`, or else to their file,
-    or its folder (`owner`).
+    or its folder (`owner`). A file that looks like several people's is refused, unless `owner`
+    is given.
     """
-    wishes = Wishes(columns, time, time_zone, person)
+    wishes = Wishes(columns, time, time_zone, person, owner is not None)
     if is_table(path):
         table = as_polars(path)
         meaning = Meaning.of("table", table.columns, wishes, person or "somebody")
         good, report = meaning.judge_all(table, listed)
         return _joined([([good], report)])
-    paths = [path] if isinstance(path, (str, Path)) else path
-    sources = find_sources(paths, owner, person)
+    paths = [path] if isinstance(path, (str, Path)) else [*path]
+    sources = find_sources(paths, "file" if owner is None else owner, person)
     reader = _Reader(wishes, listed, progress, sum(source.size for _, source in sources))
-    return _joined(reader.read(sources))
+    parts = reader.read(sources)
+    doubts = {f"not read, since {e} is no kind that is known": n for e, n in unread(paths).items()}
+    return _joined([*parts, ([], LoadReport(0, 0, 0, doubts=doubts))])
 
 
 class _Reader:
@@ -154,7 +158,7 @@ class _Reader:
             return _damaged(source, "file must hold points with their times, got none")
         meaning = Meaning.of(source.name, list(keys), self._wishes, source.person or "")
         polars = require("polars", "geo")
-        every = {theirs: theirs for theirs in meaning.names.values()}
+        every = {theirs: theirs for theirs in meaning.fields.values()}
         good, report = meaning.judge_all(
             polars.DataFrame(text_columns(records, every)), self._listed
         )
@@ -162,7 +166,9 @@ class _Reader:
 
     def _gpx(self, source: Source) -> _Part:
         texts, lines, damaged = read_gpx(source)
-        wishes = Wishes(None, self._wishes.time, self._wishes.time_zone)
+        columns = self._wishes.columns or {}
+        by_track = TRACK in texts.columns and columns.get("person") == TRACK
+        wishes = replace(self._wishes, columns={"person": TRACK} if by_track else None)
         meaning = Meaning.of(source.name, texts.columns, wishes, source.person or "")
         good, report = meaning.judge_all(texts, self._listed, lines)
         return [good], report + LoadReport(0, 0, 0, damaged=damaged)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _POINT = "trkpt"
+TRACK = "track"
+"""The name of a file's tracks as a column, where there are several."""
 
 
 class _Points:
@@ -25,6 +27,7 @@ class _Points:
         self.longitude: list[str] = []
         self.time: list[str] = []
         self.line: list[int] = []
+        self.track: list[str] = []
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
@@ -34,6 +37,8 @@ class _Points:
         self._point: tuple[str, str, int] | None = None
         self._time = ""
         self._in_time = False
+        self._tracks, self._name = 0, ""
+        self._in_name: bool | None = None
 
     def _refuse(self, *_: Any) -> None:
         # No GPX file needs a document type, and entities can make a small file huge.
@@ -41,6 +46,14 @@ class _Points:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         tag = tag.rpartition(":")[2]
+        if tag == "trk":
+            self._tracks += 1
+            self._name, self._in_name = "", False
+        elif tag == "trkseg":
+            # A name that comes later is a segment's or a point's.
+            self._in_name = None
+        elif tag == "name" and self._in_name is False:
+            self._in_name = True
         if tag == _POINT:
             line = self.parser.CurrentLineNumber
             self._point = (attributes.get("lat", ""), attributes.get("lon", ""), line)
@@ -50,9 +63,13 @@ class _Points:
     def _text(self, text: str) -> None:
         if self._in_time:
             self._time += text
+        if self._in_name:
+            self._name += text
 
     def _end(self, tag: str) -> None:
         self._in_time = False
+        if tag.rpartition(":")[2] == "name" and self._in_name:
+            self._in_name = None
         if tag.rpartition(":")[2] == _POINT and self._point is not None:
             self.close()
 
@@ -65,6 +82,7 @@ class _Points:
         self.longitude.append(longitude)
         self.line.append(line)
         self.time.append(self._time)
+        self.track.append(self._name.strip() or f"{self._tracks}")
         self._point = None
 
 
@@ -83,4 +101,6 @@ def read_gpx(source: Source) -> tuple[pl.DataFrame, list[int], tuple[BadRow, ...
         points._time = ""
         points.close()
     texts = {"time": points.time, "latitude": points.latitude, "longitude": points.longitude}
+    if len({*points.track}) > 1:
+        texts[TRACK] = points.track
     return polars.DataFrame(texts, schema=dict.fromkeys(texts, polars.String)), points.line, damaged

@@ -12,6 +12,7 @@ from dphmm._types import FloatArray
 from dphmm.errors import DataError, expect_one_of, require
 from dphmm.geometry.exact import seconds
 from dphmm.tables.clock import Clock
+from dphmm.tables.datasets.degrees import METRES
 from dphmm.tables.datasets.tracks import resample
 from dphmm.tables.frames import as_polars
 from dphmm.tables.maps import Map
@@ -56,7 +57,7 @@ class Placed:
         return (
             f"{self.fixes} fixes, {self.outside} outside the map ({told}{far})\n"
             f"{len(self.table)} steps of {self.people} people, {self.moves} moves, "
-            f"{self.gaps} lost to gaps" + (f"\n{self.split} moments {SPLIT}" if self.split else "")
+            f"{self.gaps} lost to gaps"
         )
 
 
@@ -80,7 +81,8 @@ def place_trips(
     table, places = as_polars(tracks), list(town.states.place_columns)
     if not places or any(name not in table.columns for name in places) or not len(table):
         wanted = " and ".join(places) or "x and y"
-        raise DataError(f"tracks must hold times with {wanted}, as the map has, got none")
+        got = f"x and y; {METRES}" if "x" in table.columns and "latitude" in places else "none"
+        raise DataError(f"tracks must hold times with {wanted}, as the map has, got {got}")
     if clock.has_dates != table.schema["time"].is_temporal():
         got = "whole numbers" if clock.has_dates else "dates"
         raise DataError(f"tracks must have times for steps of {clock.step!r}, got {got}")
@@ -101,9 +103,10 @@ def place_trips(
     labels = polars.Series(town.states.labels, dtype=polars.String).gather(states)
     steps = resample(table.with_columns(labels.alias("state")), clock.step)
     moves, lost = _moves(steps, clock)
-    if gaps == "refuse" and not moves + lost and len(steps) > 1:
+    if gaps == "refuse" and not moves + lost and fixes > 1:
+        people = "1 person with one" if len(steps) == 1 else f"{len(steps)} people with one each"
         raise DataError(
-            f"tracks must have several steps of somebody, got {len(steps)} people with one each; "
+            f"tracks must have several steps of somebody, got {people}; "
             f"say which column tells people apart, or allow gaps (--gaps allow)"
         )
     if gaps == "refuse" and lost > moves:

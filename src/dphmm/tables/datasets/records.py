@@ -35,7 +35,7 @@ class JsonLines:
         if self.meaning is None:
             keys = dict.fromkeys(key for record in records[:_SAMPLE] for key in record)
             self.meaning = Meaning.of(self.file, list(keys), self.wishes, self.owner)
-        fields = text_columns(records, self.meaning.names)
+        fields = text_columns(records, self.meaning.fields)
         lengths = polars.Series([len(each) for each in found], dtype=polars.UInt32)
         numbers = polars.int_range(len(lines), eager=True).repeat_by(lengths).explode()
         return self.meaning.judge(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from dphmm.errors import ArgumentError, DataError, require
 from dphmm.release.hours import find_zone
 from dphmm.tables.columns import ALIASES, match_columns
-from dphmm.tables.datasets.degrees import BOTH, Degrees, find_parts
+from dphmm.tables.datasets.degrees import BOTH, METRES, Degrees, find_parts
 from dphmm.tables.datasets.reading import BadRow, LoadReport, first_problem, on_earth
-from dphmm.tables.datasets.times import Times, check_form
+from dphmm.tables.datasets.times import FAULTS, Times, check_form
 from dphmm.tables.datasets.together import Tracks, telling
+from dphmm.tables.datasets.written import BESIDE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,6 +27,13 @@ PLACES = (BOTH, ("x", "y"), ("state",))
 
 END = {"end_time": "time", "end_latitude": "latitude", "end_longitude": "longitude"}
 """Columns of rides: a row is a start and an end."""
+
+_METRES = re.compile(r"(?i)easting|northing|utm|(^|[^a-z])epsg")
+"""Names of columns that are no degrees."""
+
+METRES_A_DEGREE = 111_195.0
+_OTHER = "other:"
+"""Before the number of a column that is not used."""
 
 MOST_NAMED = 8
 """Columns that are named although nobody uses them."""
@@ -39,6 +50,8 @@ class Wishes:
     time: str | None = None
     time_zone: str | None = None
     person: str | None = None
+    is_sure: bool = False
+    """Whether every file, or folder, without a column of people is certainly one person's."""
 
     def __post_init__(self) -> None:
         find_zone(self.time_zone, "time_zone")
@@ -60,7 +73,7 @@ class Meaning:
     ) -> None:
         self.header = header
         self.owner = owner
-        self._is_one_person = wishes.person is not None
+        self._is_one_person = wishes.person is not None or wishes.is_sure
         self.times = Times(file, wishes.time, wishes.time_zone)
         if "time" not in found and "date" in found:
             found["time"] = found.pop("date")
@@ -71,16 +84,21 @@ class Meaning:
         missing = [] if "time" in found else ["a time"]
         missing += [] if self.place else ["latitude and longitude, x and y, or state"]
         if missing:
+            way_out = (
+                "say which column is which, such as time=4 or time=when, by --column or columns="
+            )
+            if not self.place and any(_METRES.search(name) for name in header):
+                way_out = METRES
             raise UnknownColumnsError(
-                f"{file}:1: header must have {' and '.join(missing)}; "
-                f"say which column is which, such as time=4 or time=when, by --column or columns="
+                f"{file}:1: header must have {' and '.join(missing)}; {way_out}"
             )
         wanted = ["person", "date", "time", *columns]
+        wanted += BESIDE.values() if columns == [*BOTH] else ()
         # A day of its own may be that of the start only.
         if columns == [*BOTH] and all(name in found for name in END) and "date" not in found:
             wanted += END
         self.names = {name: found[name] for name in wanted if name in found}
-        self._degrees = Degrees(self.names)
+        self._degrees = Degrees(file, self.names)
         self._tracks = Tracks()
 
     @classmethod
@@ -115,6 +133,14 @@ class Meaning:
         return f"{', '.join(parts)}; times are {form}{self._degrees}{rides}{unused}"
 
     @property
+    def fields(self) -> dict[str, str]:
+        """The columns to read, by our names; with those that may tell people apart."""
+        if "person" in self.names or self._is_one_person or self._is_rides:
+            return self.names
+        others = self._unused[:MOST_NAMED]
+        return self.names | {f"{_OTHER}{number}": name for number, name in enumerate(others)}
+
+    @property
     def _unused(self) -> list[str]:
         return [name for name in self.header if name not in self.names.values()]
 
@@ -123,13 +149,14 @@ class Meaning:
         if "person" in self.names or self._is_one_person or not self._unused:
             return None
         known = telling(self._unused)
-        if tracks := self._tracks.at_once():
-            such = known or self._unused[0]
+        parted = self._tracks.parted_by()
+        if tracks := (parted[1] if parted else self._tracks.at_once()):
+            such = parted[0] if parted else known or self._unused[0]
             raise DataError(
                 f"{self.times.file}: rows of one person must not be several tracks at the same "
                 f"time, got {tracks}; say which column tells people apart, such as "
-                f"person={such}, by --column or columns=, or whose rows they are, by --person or "
-                f"person="
+                f"person={such}, by --column or columns=, or whose rows they are, by --person, or "
+                f"by --owner file that every file is one person's"
             )
         return known and (
             f"taken for one person's; if {known} tells people apart, say person={known} by "
@@ -168,21 +195,35 @@ class Meaning:
                 .alias("time")
             ).drop("date")
         self.times.settle(fields.filter("whole")["time"] if "whole" in fields else fields["time"])
-        kind = polars.Int64 if self.place == ("state",) else polars.Float64
         fields = self._degrees.parted(fields)
         texts = [name for name in self.place if fields.schema[name] == polars.String]
         rows = fields.with_columns(
             polars.col("person").cast(polars.String).str.strip_chars(),
-            self.times.utc(fields["time"], fields["number"]),
+            *self.times.utc(fields["time"], fields["number"]),
             polars.col(texts).str.strip_chars().str.replace(self._comma, "${1}.${2}"),
-        ).with_columns(polars.col(self.place).cast(kind, strict=False))
+        )
         if self.place == BOTH:
-            rows = self._degrees.scaled(rows)
+            rows = self._degrees.numbers(rows)
+        else:
+            kind = polars.Int64 if self.place == ("state",) else polars.Float64
+            rows = rows.with_columns(polars.col(self.place).cast(kind, strict=False))
         rows = rows.with_columns(first_problem(self._checks(rows)))
         if not self._is_rides and "person" not in self.names:
-            times = rows.filter(polars.col("problem").is_null())["time"]
-            self._tracks.see(times.cast(polars.Int64).to_numpy())
-        return rows
+            self._see_tracks(rows.filter(polars.col("problem").is_null()))
+        return rows.drop(name for name in rows.columns if name.startswith(_OTHER))
+
+    def _see_tracks(self, rows: pl.DataFrame) -> None:
+        polars = require("polars", "geo")
+        others = {
+            theirs: rows[ours].cast(polars.String).fill_null("").rank("dense").to_numpy()
+            for ours, theirs in self.fields.items()
+            if ours.startswith(_OTHER) and not _holds_more(rows.schema[ours])
+        }
+        places = None
+        if self.place == BOTH and rows.schema["time"].is_temporal():
+            places = METRES_A_DEGREE * rows.select(self.place).to_numpy()
+            places[:, 1] *= np.cos(np.radians(rows["latitude"].to_numpy()))
+        self._tracks.see(rows["time"].cast(polars.Int64).to_numpy(), places, others)
 
     def _checks(self, rows: pl.DataFrame) -> list[tuple[Any, str]]:
         polars = require("polars", "geo")
@@ -191,9 +232,7 @@ class Meaning:
         if "whole" in rows.columns:
             checks.append((column("whole"), "row must have the fields of the header"))
         checks.append((column("person") != "", "person must be given"))
-        checks.append(
-            (column("time").is_not_null(), "time must be a time that exists once, or integer")
-        )
+        checks += [(column("fault").ne_missing(fault), fault) for fault in FAULTS]
         if self.place == ("latitude", "longitude"):
             return checks + on_earth(column("latitude"), column("longitude"))
         if self.place == ("state",):
@@ -207,7 +246,7 @@ class Meaning:
     ) -> tuple[pl.DataFrame, LoadReport]:
         """The good rows of a whole table, and the report; rows count from 1 unless numbered."""
         polars = require("polars", "geo")
-        fields = raw.select(polars.col(theirs).alias(o) for o, theirs in self.names.items())
+        fields = raw.select(polars.col(theirs).alias(o) for o, theirs in self.fields.items())
         lines = range(1, len(raw) + 1) if numbers is None else numbers
         rows = self.judge(fields.with_columns(number=polars.Series(lines, dtype=polars.Int64)))
         bad = rows.filter(polars.col("problem").is_not_null())
@@ -223,6 +262,12 @@ class Meaning:
             ),
         )
         return good, report + self.report()
+
+
+def _holds_more(kind: pl.DataType) -> bool:
+    """Whether a column holds lists, objects or bytes."""
+    polars = require("polars", "geo")
+    return bool(kind.is_nested() or kind in (polars.Binary, polars.Object))
 
 
 def _shown(theirs: str) -> str:

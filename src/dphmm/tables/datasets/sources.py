@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from glob import glob, has_magic
@@ -16,11 +17,15 @@ __all__: list[str] = []
 
 KINDS = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "text"),
-    **dict.fromkeys((".jsonl", ".ndjson"), "lines"),
+    **dict.fromkeys((".jsonl", ".ndjson", ".geojsonl", ".geojsons"), "lines"),
     **dict.fromkeys((".json", ".geojson"), "json"),
     **{".plt": "plt", ".gpx": "gpx", ".parquet": "parquet"},
 }
 ARCHIVE = ".zip"
+OTHERS = (".kml", ".kmz", ".fit", ".tcx", ".nmea", ".xlsx", ".xls", ".ods", ".shp", ".gpkg", ".rec",
+          ".feather", ".avro", ".dbf", ".db", ".sqlite", ".bz2", ".xz", ".zst", ".tar", ".tgz",
+          ".7z")  # fmt: skip
+"""Files that may hold tracks, and are not read."""
 
 _Found: TypeAlias = tuple[str, Source, tuple[str, ...]]
 
@@ -77,6 +82,17 @@ def _expand(path: str) -> list[_Found]:
         else:
             found.append((kind, file_source(file), file.absolute().parts))
     return found
+
+
+def unread(paths: Iterable[str | Path]) -> dict[str, int]:
+    """How many files of folders and patterns may hold tracks and are not read, by their ending."""
+    counts: Counter[str] = Counter()
+    for path in map(str, paths):
+        is_folder = Path(path).is_dir()
+        files = Path(path).rglob("*") if is_folder else map(Path, glob(path, recursive=True))
+        endings = (file.suffix.lower() for file in files if file.is_file())
+        counts.update(ending for ending in endings if ending in OTHERS)
+    return dict(counts)
 
 
 def _members(path: Path) -> list[_Found]:

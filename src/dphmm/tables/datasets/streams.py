@@ -140,10 +140,35 @@ def _unpack(
     return b"".join(parts), decoder
 
 
+def _wide(data: bytes) -> str | None:
+    """The encoding of text whose letters have two or four bytes each, from its first ones."""
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    start = data[: _INPUT >> 10]
+    start = start[: len(start) // 2 * 2]
+    # Headers and numbers are ASCII, of which every other byte is then zero.
+    for encoding, zeros, letters in (
+        ("utf-16-le", start[1::2], start[::2]),
+        ("utf-16-be", start[::2], start[1::2]),
+    ):
+        if len(start) > 8 and not any(zeros) and all(letters):
+            return encoding
+    return None
+
+
+def _line_feeds(data: bytes, last: bool) -> tuple[bytes, bytes]:
+    """The bytes with one kind of line end, and a final return whose line feed may come next."""
+    held = b"" if last or not data.endswith(b"\r") else b"\r"
+    data = data[: len(data) - len(held)]
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"), held
+
+
 def text_chunks(source: Source) -> Chunks:
     """The content as UTF-8 with line feeds, whatever it was written with, in larger chunks."""
     decoder: codecs.IncrementalDecoder | None = None
-    only_returns = False
+    held = b""
     parts: list[bytes] = []
     size = taken = 0
     first = True
@@ -155,15 +180,14 @@ def text_chunks(source: Source) -> Chunks:
         except DAMAGE as problem:
             fault, data, consumed = problem, b"", -1
         if first and data:
-            if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                decoder = codecs.getincrementaldecoder("utf-16")("replace")
+            if encoding := _wide(data):
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
             data = data.removeprefix(codecs.BOM_UTF8)
-            only_returns = b"\n" not in data and b"\r" in data
             first = False
         if decoder is not None:
             data = decoder.decode(data).encode()
-        if only_returns:
-            data = data.replace(b"\r", b"\n")
+        if b"\r" in data or held:
+            data, held = _line_feeds(held + data, last=consumed < 0)
         parts.append(data)
         size += len(data)
         taken += max(consumed, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,17 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _SAMPLE = 50
+_PREAMBLE = 20
+"""Lines in which a header is looked for."""
 _MOST = 0.8
-_DAY = r"(\d{4}-\d\d-\d\d|\d\d?\.\d\d?\.\d{4})"
+_DAY = r"(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d|\d\d?\.\d\d?\.\d{4})"
 _CLOCK = r"\d\d:\d\d(:\d\d([.,]\d+)?)?( ?(Z|[+-]\d\d:?\d\d))?"
 _KINDS = {
     "moment": rf"{_DAY}[T ]{_CLOCK}",
     "day": _DAY,
     "clock": _CLOCK,
     "unix": r"1?\d{9}(\.\d+)?|1\d{12}",
-    "decimal": r"[-+]?\d{1,3}[.,]\d+",
+    "decimal": r"[-+]?\d{1,3}[.,]\d+( ?[NSEW])?",
     "whole": r"[-+]?\d+",
 }
 """What a column may hold; the first form that most of its values have."""
@@ -62,7 +65,7 @@ class TextFile:
             "whole",
             *(
                 polars.col(f"field_{heading.index(theirs)}").alias(ours)
-                for ours, theirs in self.meaning.names.items()
+                for ours, theirs in self.meaning.fields.items()
             ),
         )
         return self.meaning.judge(fields)
@@ -70,13 +73,9 @@ class TextFile:
     def _begin(self, lines: pl.DataFrame) -> pl.DataFrame:
         sample = lines["line"].head(_SAMPLE).to_list()
         first = sample[0] if sample else ""
-        self._separator = max(";\t|,", key=first.count)
-        if self._separator not in first and re.search(r"\S\s+\S", first):
-            self._separator = " "
-        head = _split(first, self._separator)
-        if not any(_kind([cell]) for cell in head):
-            self.meaning = Meaning.of(self.file, head, self.wishes, self.owner)
-            return lines.slice(1)
+        head = self._part(first)
+        if first.startswith("#") or not any(_kind([cell]) for cell in head):
+            return lines.slice(self._find_header(sample))
         numbered = [str(number) for number in range(1, len(head) + 1)]
         found = match_columns(f"{self.file}:1", numbered, ALIASES, self.wishes.columns)
         rows = [_split(line, self._separator) for line in sample]
@@ -94,6 +93,47 @@ class TextFile:
                 f"such as latitude=1, longitude=2 and time=4; it has {len(head)}"
             ) from None
         return lines
+
+    def _part(self, line: str) -> list[str]:
+        """The names of a line, by the separator that it seems to have."""
+        self._separator = max(";\t|,", key=line.count)
+        if self._separator not in line and re.search(r"\S\s+\S", line):
+            self._separator = " "
+        return _split(line, self._separator)
+
+    def _find_header(self, sample: list[str]) -> int:
+        """How many lines end with the header: what a program says of itself stands before it."""
+        unknown = None
+        for count, line in enumerate(sample[:_PREAMBLE], 1):
+            head = self._part(line)
+            rows = [_split(row, self._separator) for row in sample[count:]]
+            columns = _letters([row for row in rows if len(row) == len(head)])
+            wishes = replace(self.wishes, columns=columns | {**(self.wishes.columns or {})})
+            try:
+                self.meaning = Meaning.of(self.file, _told_apart(head), wishes, self.owner)
+            except UnknownColumnsError as fault:
+                unknown = unknown or fault
+            else:
+                return count
+        raise unknown or UnknownColumnsError(f"{self.file}:1: file must have a header")
+
+
+def _told_apart(head: Sequence[str]) -> list[str]:
+    """The names of a header; one that was there before has its number behind it, like a unit."""
+    return [
+        f"{name} (column {number})" if name in head[: number - 1] else name
+        for number, name in enumerate(head, 1)
+    ]
+
+
+def _letters(rows: list[list[str]]) -> dict[str, str | int]:
+    """The columns of N or S and of E or W beside degrees, if there are both."""
+    found: dict[str, str | int] = {}
+    for number, column in enumerate(zip(*rows, strict=True), 1):
+        for ours, kind in (("north_south", "NSns"), ("east_west", "EWew")):
+            if ours not in found and all(len(cell) == 1 and cell in kind for cell in column):
+                found[ours] = number
+    return found if len(found) == 2 else {}
 
 
 def _kind(values: Sequence[str]) -> str:
@@ -128,14 +168,21 @@ def _guess(rows: list[list[str]]) -> dict[str, str]:
             found["latitude"], found["longitude"] = order
     if 0 not in found.values():
         found["person"] = 0
-    return {ours: str(number + 1) for ours, number in found.items()}
+    letters = _letters(rows)
+    return {ours: str(number + 1) for ours, number in found.items()} | {
+        ours: str(number) for ours, number in letters.items()
+    }
 
 
 def _are_latitudes(values: Sequence[str]) -> bool:
     numbers = (
-        float(value.replace(",", ".")) for value in values if re.fullmatch(_KINDS["decimal"], value)
+        float(value.rstrip(" NSEW").replace(",", "."))
+        for value in values
+        if re.fullmatch(_KINDS["decimal"], value)
     )
-    return all(abs(number) <= 90 for number in numbers)
+    return not {value[-1] for value in values if value} & {*"EW"} and all(
+        abs(number) <= 90 for number in numbers
+    )
 
 
 def _split(line: str, separator: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _TIME = (
-    r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
-    r" ?(?:(Z|z|UTC|GMT)|([+-]\d\d):?(\d\d)?)?$"
+    r"^(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
+    r" ?(?:(Z|z|UTC|GMT)|([+-]\d\d):?(\d\d)?(?:\[[\w/+-]+\])?)?$"
 )
+UNKNOWN = "time must be a time such as 2024-03-05T12:00:00Z or a number, or as --time says"
+TWICE = "time must not lie in the hour that clocks had twice: write its offset, such as +02:00"
+SKIPPED = "time must not lie in the hour that clocks skipped"
+ROUNDED = "time must be written in full, not rounded before an exponent"
+FAULTS = (UNKNOWN, TWICE, SKIPPED, ROUNDED)
+_POWER = r"^\d(?:\.(\d*))?[eE]\+?(\d+)$"
 _LARGEST_OFFSET = 14 * 60
 _UNIX = {
     "unix": (1e8, 5e9, 1e6),
@@ -28,6 +34,7 @@ _UNIX = {
 """Where such numbers lie from 1973 to 2128, and how many microseconds one of them is."""
 _DAY_FIRST = (r"^\d\d?\.\d\d?\.\d{4} \d\d?:\d\d", "%d.%m.%Y %H:%M")
 """Days before months wherever dots part them; with slashes nobody can tell."""
+_RUN = r"^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d"
 _WHOLE = "whole numbers"
 _LAST_MICROSECOND = 253_402_300_799_000_000
 """Of the year 9999."""
@@ -62,53 +69,87 @@ class Times:
         if 2 * len(numbers) <= len(sample):
             self.form = _dotted(sample.cast(polars.String).str.strip_chars()) or "iso"
             return
+        if self._settle_run(sample.cast(polars.String).str.strip_chars()):
+            return
         size = float(np.median(numbers.to_numpy()))
         sizes = ((form, low, high) for form, (low, high, _) in _UNIX.items())
         self.form = next((form for form, low, high in sizes if low <= size < high), _WHOLE)
 
-    def utc(self, given: pl.Series, numbers: pl.Series) -> pl.Series:
-        """The instants (or whole numbers), null where something is no time, or no single one."""
+    def _settle_run(self, sample: pl.Series) -> bool:
+        """Whether most are dates of digits only, as 20240305120000; shorter ones look like 1976."""
+        for more, form in (("$", "%Y%m%d%H%M"), (r"[0-5]\d$", "%Y%m%d%H%M%S")):
+            if 2 * int(sample.str.contains(_RUN + more).sum()) > len(sample):
+                self.form = form
+                return True
+        return False
+
+    def utc(self, given: pl.Series, numbers: pl.Series) -> list[pl.Series]:
+        """The instants (or whole numbers), and the fault of what is no time, or no single one."""
         polars = require("polars", "geo")
+        time, why = self._read(given, numbers)
+        fault = polars.when(time.is_null()).then(why.fill_null(UNKNOWN))
+        return [time.alias("time"), polars.select(fault.alias("fault")).to_series()]
+
+    def _read(self, given: pl.Series, numbers: pl.Series) -> tuple[pl.Series, pl.Series]:
+        polars = require("polars", "geo")
+        nothing = polars.Series([None], dtype=polars.String).new_from_index(0, len(given))
         if given.dtype.is_temporal():
             return self._placed(given.cast(polars.Datetime("us", _zone_of(given))), numbers)
         if not (given.dtype.is_numeric() or given.dtype in (polars.String, polars.Null)):
             raise DataError(f"{self.file}: time must be dates, text or numbers, got {given.dtype}")
         text = given.cast(polars.String).str.strip_chars()
         if self.form == _WHOLE:
-            return text.cast(polars.Int64, strict=False).alias("time")
+            return text.cast(polars.Int64, strict=False), nothing
         if self.form in _UNIX:
             micros = text.cast(polars.Float64, strict=False) * _UNIX[self.form][2]
             micros = micros.round().cast(polars.Int64, strict=False)
             known = micros.is_between(0, _LAST_MICROSECOND)
-            return micros.set(~known, None).cast(polars.Datetime("us", "UTC")).alias("time")
+            if given.dtype == polars.String and _is_rounded(text, self.form):
+                known &= ~text.str.contains("[eE]")
+                nothing = nothing.fill_null(ROUNDED)
+            return micros.set(~known, None).cast(polars.Datetime("us", "UTC")), nothing
         if self.form in (None, "iso"):
-            return self._iso(text, numbers)
+            local, has_zone = self._iso(text, numbers)
+            return (local, nothing) if has_zone else self._placed(local, numbers)
         return self._placed(text.str.to_datetime(self.form, time_unit="us", strict=False), numbers)
 
-    def _placed(self, instants: pl.Series, numbers: pl.Series) -> pl.Series:
-        """Instants in UTC, from the zone that they have or that was given."""
-        if _zone_of(instants) is None:
-            known = numbers.filter(instants.is_not_null())
+    def _placed(self, local: pl.Series, numbers: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """Instants in UTC, by their own zone or the one that was given, and why some are none."""
+        polars = require("polars", "geo")
+        instants, zone = local, self.time_zone or "UTC"
+        why = polars.lit(None, dtype=polars.String)
+        if _zone_of(local) is None:
+            known = numbers.filter(local.is_not_null())
             if len(known):
                 self._rule.see(True, 0, int(known[0]))
-            instants = instants.dt.replace_time_zone(
-                self.time_zone or "UTC", ambiguous="null", non_existent="null"
+            instants = local.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+            first = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+            why = (
+                polars.when(first.is_not_null())
+                .then(polars.lit(TWICE))
+                .when(local.is_not_null())
+                .then(polars.lit(SKIPPED))
             )
-        return instants.dt.convert_time_zone("UTC").alias("time")
+        shown = polars.select(polars.when(instants.is_null()).then(why)).to_series()
+        return instants.dt.convert_time_zone("UTC"), shown
 
-    def _iso(self, text: pl.Series, numbers: pl.Series) -> pl.Series:
+    def _iso(self, text: pl.Series, numbers: pl.Series) -> tuple[pl.Series, bool]:
+        """Local times, or instants if they have a zone, and whether they have one."""
         polars = require("polars", "geo")
         parts = text.str.extract_groups(_TIME).struct.unnest()
         parts.columns = ["date", "clock", "second", "fraction", "zulu", "hour", "minute"]
         column = polars.col
+        # The end of a day is the start of the next.
+        last = (column("clock") == "24:00") & (column("second").fill_null("00") == "00")
         rows = parts.select(
             local=polars.concat_str(
-                "date",
+                column("date").str.replace_all("/", "-", literal=True),
                 polars.lit("T"),
-                "clock",
+                polars.when(last).then(polars.lit("00:00")).otherwise("clock"),
                 polars.lit(":"),
                 column("second").fill_null("00"),
             ).str.to_datetime("%Y-%m-%dT%H:%M:%S", time_unit="us", strict=False)
+            + polars.duration(days=last.fill_null(False).cast(polars.Int64))
             + polars.duration(
                 microseconds=column("fraction")
                 .fill_null("0")
@@ -135,13 +176,27 @@ class Times:
         ):
             self._rule.see(naive, offset, number)
         if len(known) and self._rule.is_naive:
-            return self._placed(rows["local"], rows["number"])
+            return rows["local"], False
         shifted: pl.Series = rows.select(
             (column("local") - polars.duration(minutes=column("offset")))
             .dt.replace_time_zone("UTC")
             .alias("time")
         )["time"]
-        return shifted
+        return shifted, True
+
+
+def _is_rounded(text: pl.Series, form: str) -> bool:
+    """Whether no number before an exponent has the digits for whole seconds."""
+    polars = require("polars", "geo")
+    parts = text.str.extract_groups(_POWER).struct.unnest()
+    parts.columns = ["digits", "power"]
+    parts = parts.filter(polars.col("power").is_not_null())
+    if not len(parts):
+        return False
+    lacking = parts["power"].cast(polars.Int64) - parts["digits"].fill_null("").str.len_chars()
+    parts_of_a_second = round(np.log10(1e6 / _UNIX[form][2]))
+    least: Any = lacking.cast(polars.Int64).min()
+    return bool(least > parts_of_a_second)
 
 
 def _dotted(sample: pl.Series) -> str | None:

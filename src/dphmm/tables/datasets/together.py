@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dphmm._types import IntArray
+from dphmm._types import FloatArray, IntArray
 
 __all__: list[str] = []
 
@@ -19,6 +19,12 @@ SHORTEST = 5
 """Rows that a track has on average where rows stand in order; those of a shuffled file are two."""
 MIXED = 0.25
 """The share of rows after which, in time, another stretch's comes: 3/4 where four go together."""
+MOST_LOOKED = 20_000
+"""Rows among which a column is looked for that parts them into several tracks."""
+SHORTER = 5.0
+"""How many times longer the way is that goes from one of several people to the next."""
+OFTEN, FAST = 600.0, 70.0
+"""Seconds within which nobody goes to and fro all the time, and metres a second of nobody."""
 _WHO = re.compile(
     r"(?i)(^|[^a-z])(id|ids|uuid|identifier|name|tag|code|number|no|nr|ref)$|[a-z]ID$"
 )
@@ -29,10 +35,52 @@ class Tracks:
 
     def __init__(self) -> None:
         self._times: list[IntArray] = []
+        self._first: tuple[FloatArray, dict[str, IntArray]] | None = None
 
-    def see(self, times: IntArray) -> None:
-        """Go on with the times of some rows, in their order."""
+    def see(
+        self,
+        times: IntArray,
+        places: FloatArray | None = None,
+        others: dict[str, IntArray] | None = None,
+    ) -> None:
+        """Go on with the times of some rows, in their order.
+
+        Args:
+            times: Whole numbers; microseconds where there are places.
+            places: Where it was in metres, a row each.
+            others: Columns that were not used, each with a number for every value.
+        """
+        if self._first is None and places is not None:
+            few = {name: values[:MOST_LOOKED] for name, values in (others or {}).items()}
+            self._first = places[:MOST_LOOKED], few
         self._times.append(times)
+
+    def parted_by(self) -> tuple[str, int] | None:
+        """A column that makes several short ways of one that goes to and fro, and how many.
+
+        Its values take turns in time, so that it is no number of a trip or a day, and that either
+        often or faster than anybody goes, so that it is no home and office.
+        """
+        if self._first is None:
+            return None
+        places, others = self._first
+        times = self._times[0][: len(places)]
+        order = np.argsort(times, kind="stable")
+        places, waits = places[order], np.diff(times[order]) / 1e6
+        ways = np.hypot(*np.diff(places, axis=0).T)
+        for name, values in others.items():
+            value = values[order]
+            kinds, turns = len(np.unique(value)), np.diff(value) != 0
+            if not 1 < kinds <= len(value) / SHORTEST or turns.sum() < MIXED * len(value):
+                continue
+            speed = np.quantile(ways[turns] / np.maximum(waits[turns], 1.0), 0.75)
+            if np.median(waits) > OFTEN and speed < FAST:
+                continue
+            by_value = np.argsort(value, kind="stable")
+            own = np.hypot(*np.diff(places[by_value], axis=0).T)[np.diff(value[by_value]) == 0]
+            if ways.sum() > SHORTER * own.sum():
+                return name, kinds
+        return None
 
     def at_once(self) -> int:
         """How many stretches are made at the same time, row beside row; 0 if they are not.
