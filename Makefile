@@ -74,8 +74,9 @@ pages: .venv/.installed ## write the numbers of docs/results into the pages, and
 	@$(BIN)/python scripts/include_results.py
 	@$(BIN)/python -m scripts.architecture
 
-docs: .venv/.installed ## build the documentation into site/
-	@$(BIN)/sphinx-build -q -W --keep-going docs site
+docs: .venv/.installed ## build the documentation into site/VERSION, beside other versions
+	@$(BIN)/sphinx-build -q -W --keep-going docs \
+	  site/$$($(BIN)/python -c "import dphmm; print(dphmm.__version__)")
 
 # TESTS="tests/test_stream.py" tries the wheel with some tests only.
 TESTS ?= tests

@@ -1,4 +1,7 @@
-"""The site: `make docs` builds it into site/ without asking anything from elsewhere."""
+"""The site: `make docs` builds it into site/VERSION without asking anything from elsewhere.
+
+The versions that stand beside each other are listed in site/versions.html, which every page links.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 import dphmm  # noqa: E402
-from scripts import reference  # noqa: E402
+from scripts import reference, versions  # noqa: E402
 
 project = "dphmm"
 author = "the authors of dphmm"
@@ -21,6 +24,7 @@ version = release = dphmm.__version__
 # myst_nb reads Markdown too, and runs the notebooks.
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["screenshots"]
+templates_path = ["templates"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline"]
@@ -50,7 +54,8 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"dphmm {version}"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_search_scorer = str(DOCS / "scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
@@ -60,7 +65,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
-    "footer_end": [],
+    "footer_end": ["versions"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
@@ -81,9 +86,20 @@ def write_reference(app: Any) -> None:
 
 
 def write_texts(app: Any, fault: Exception | None) -> None:
-    """Write the plain-text export when all pages stand."""
+    """Write the plain-text export and the list of versions when all pages stand."""
     if fault is None and app.builder.format == "html":
         reference.write_texts(DOCS, Path(app.outdir))
+        if Path(app.outdir).name == version:
+            versions.write_versions(Path(app.outdir).parent)
+
+
+def mend_signatures(app: Any, page: str, template: str, context: dict[str, Any], _: object) -> None:
+    """Say that the lines of a long signature are no list of terms, which they are written as."""
+    if "body" in context:
+        context["body"] = context["body"].replace(
+            '<dl>\n<dd><em class="sig-param">',
+            '<dl role="presentation">\n<dd><em class="sig-param">',
+        )
 
 
 def escape_marks(
@@ -103,4 +119,5 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", write_reference, priority=0)
     # Before napoleon, which makes definition lists with asterisks of its own.
     app.connect("autodoc-process-docstring", escape_marks, priority=100)
+    app.connect("html-page-context", mend_signatures)
     app.connect("build-finished", write_texts)

@@ -48,6 +48,7 @@ def exposed(page: Any) -> None:
     """The running example two steps after s1, with s3 exposed and what repairs would cost."""
     page.get_by_role("button", name="Start at s1, step twice").click()
     page.wait_for_selector("#candidates")
+    page.wait_for_selector("#expected")  # it moves what is below it
     page.locator('#candidates tr[data-state="s5"]').hover()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -199,3 +201,29 @@ def store(store_url: str):
     yield store
     assert find_problems(store) == []
     store.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The documentation, built once for all workers: its notebooks take a while."""
+    import dphmm
+
+    together = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        together = together.parent
+    folder = together / "site" / dphmm.__version__
+    with (together / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "llms.txt").exists():
+            command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "docs", folder]
+            built = subprocess.run(
+                [*command, "-d", together / "read"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "DPHMM_DATA": "/nowhere"},
+                check=False,
+            )
+            assert built.returncode == 0, built.stderr
+            assert built.stderr == ""
+    return folder

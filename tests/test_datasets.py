@@ -596,7 +596,7 @@ def slowly(data: bytes) -> tuple[list[Row], list[int]]:
     """A PLT file read line by line with the standard library."""
     good: list[Row] = []
     bad: list[int] = []
-    lines = data.split(b"\n")
+    lines = re.split(rb"\r\n|\r|\n", data)
     titled = lines[0].strip(b" \t\r").lower().startswith(b"geolife")
     for number, line in enumerate(lines, 1):
         text = line.decode("utf-8", "replace").strip(" \t\r")

@@ -77,3 +77,33 @@ def test_over_two_links_the_state_between_must_be_possible_too() -> None:
         assert step.body.lattice_norms(np.array([[100]]))[0] == lost
     page = (Path(__file__).parents[1] / "docs" / "guarantee.md").read_text()
     assert "exp(2ε), if the state between them is possible too" in page
+
+
+CLAIMS = {
+    "PathCosts": ("condition", "event", "window", "sequence"),
+    "Statement": ("condition", "spent", "before", "besides", "text", "linked", "worst_pair", "own"),
+    "Tells": ("linked", "linked_delta", "moment", "realised", "near", "home"),
+    "LedgerEntry": ("epsilon", "constrained"),
+    "LedgerPage": ("spent", "remaining"),
+    "Released": ("epsilon", "statement"),
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_every_number_of_the_service_s_page_says_what_it_is_about(name: str) -> None:
+    pytest.importorskip("fastapi")
+    from dphmm.service import bodies
+
+    fields = getattr(bodies, name).model_fields
+    assert all(fields[field].description for field in CLAIMS[name])
+
+
+def test_the_service_s_page_says_where_a_condition_holds() -> None:
+    pytest.importorskip("fastapi")
+    from dphmm.service import bodies
+
+    own = bodies.Statement.model_fields["own"].description or ""
+    assert "what `condition` says of delta, gaps and other answers holds for it, too" in own
+    assert "under the `condition`" in (bodies.Tells.__doc__ or "")
+    spent = bodies.LedgerPage.model_fields["spent"].description or ""
+    assert "states that only repair hides may lose more by several questions" in spent

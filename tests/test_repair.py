@@ -253,6 +253,8 @@ def test_a_repair_says_how_far_it_is_and_adds_the_same_edges(method):
     assert told == sorted(told)
     assert all(0 <= share < 1 for share in told)
     assert len(told) > 1 if method in GREEDY else len(shares) > 1
+    # Between two candidates it can be ended too, where each takes a hull.
+    assert (len(shares) > len(told)) == (method != "nearest")
 
 
 @pytest.mark.parametrize("method", METHODS)

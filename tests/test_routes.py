@@ -22,14 +22,17 @@ from dphmm.scenario import Row
 from dphmm.scenario.releasing import ask_rows
 from tests.scenarios import run
 from tests.service_worlds import FAST, World
-from tests.spark_worlds import KEY, KEYED, as_batch, write_key
+from tests.spark_worlds import KEY, KEYED, as_batch, everything, write_key
 from tests.test_promise import kinds, random_world
 from tests.test_promise_routes import scenario_of
 
 CLIENT = "red"
 PEOPLE = 18
 """From 16 on the engine draws by a batch."""
-WORLDS = 6
+SHORT, FULL = 6, 60
+"""How many worlds, and in the long form."""
+ON_SPARK = 4
+"""How many of them go through Spark itself, in the long form."""
 
 Said: TypeAlias = dict[tuple[str, int], tuple[int, ...]]
 """The answer on the lattice of each moment at which something was said."""
@@ -182,7 +185,7 @@ ROUTES: dict[str, Callable[[Scenario, list[Row], Path], Said]] = {
 }  # fmt: skip
 
 
-def check_world(seed: int, folder: Path, service: World) -> Counter[str]:
+def check_world(seed: int, folder: Path, service: World, spark: Any = None) -> Counter[str]:
     """The kinds of world met, and how many moments were said by how many routes."""
     folder.mkdir()
     world = random_world(seed)
@@ -194,11 +197,25 @@ def check_world(seed: int, folder: Path, service: World) -> Counter[str]:
     routes = {**ROUTES, "http": partial(by_http, service)}
     if scenario.plan.delta:
         del routes["batch"]  # which has none
+    if spark is not None:
+        routes["spark"] = partial(by_spark, spark)
     for name, route in routes.items():
         said = route(scenario, rows, folder)
         assert said == expected, f"world {seed} by {name}"
         met[name] += len(said)
     return met
+
+
+def by_spark(spark: Any, scenario: Scenario, rows: list[Row], folder: Path) -> Said:
+    from dphmm.spark import bulk
+
+    for part in range(3):
+        table = as_batch(rows[part::3], labels=scenario.labels)
+        everything.write(table, folder / "trips" / f"{part}.parquet")
+    key = write_key(folder / "spark.key")
+    bulk.release(spark, scenario, str(folder / "trips"), str(folder / "spark"), key_file=key,
+                 client=CLIENT, partitions=2)  # fmt: skip
+    return read_ledger(bulk.ledger(spark, scenario, str(folder / "spark")).collect())
 
 
 @pytest.fixture
@@ -214,6 +231,42 @@ def service(tmp_path: Path) -> Iterator[World]:
 @pytest.mark.filterwarnings("ignore::dphmm.errors.CollapsedAnswersWarning")
 def test_random_trips_are_answered_alike_by_every_route(tmp_path: Path, service: World) -> None:
     met: Counter[str] = Counter()
-    for seed in range(WORLDS):
+    for seed in range(SHORT):
         met += check_world(seed, tmp_path / str(seed), service)
     assert min(met[name] for name in (*ROUTES, "http")) > 100, met
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dphmm.errors.CollapsedAnswersWarning")
+def test_random_trips_are_answered_alike_by_every_route_in_many_worlds(
+    tmp_path: Path, service: World
+) -> None:
+    met: Counter[str] = Counter()
+    for seed in range(SHORT, FULL):
+        met += check_world(seed, tmp_path / str(seed), service)
+    assert {"facts", "learned", "delta", "memory", "staircase"} <= set(met), met
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from dphmm.spark.sessions import session
+
+    made = session("local[1]")
+    made.sparkContext.setLogLevel("OFF")
+    yield made
+    made.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning",
+    "ignore::dphmm.errors.CollapsedAnswersWarning",
+)  # fmt: skip
+def test_random_trips_are_answered_alike_by_spark_itself(
+    spark: Any, tmp_path: Path, service: World
+) -> None:
+    met: Counter[str] = Counter()
+    for seed in range(ON_SPARK):
+        met += check_world(seed, tmp_path / str(seed), service, spark)
+    assert met["spark"] == met["stream"] > 100

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -62,29 +58,6 @@ def test_every_key_of_a_scenario_is_told():
 
 
 # The site itself
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built once for all workers: its notebooks take a while."""
-    together = tmp_path_factory.getbasetemp()
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        together = together.parent
-    folder = together / "site"
-    with (together / "site.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "llms.txt").exists():
-            command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "docs", folder]
-            built = subprocess.run(
-                [*command, "-d", together / "read"],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                env={**os.environ, "DPHMM_DATA": "/nowhere"},
-            )
-            assert built.returncode == 0, built.stderr
-            assert built.stderr == ""
-    return folder
 
 
 class Addresses(HTMLParser):

@@ -24,9 +24,9 @@ from dphmm.spark import partition
 from dphmm.spark.partition import Partition
 from dphmm.spark.sessions import exact_faults, plain_faults
 from dphmm.spark.streaming import answer
+from tests.releasing import CHANGES
 from tests.scenarios import paper_scenario
 from tests.spark_worlds import KEYED, as_batch, city, local_run, same_answers, walks
-from tests.test_release import CHANGES
 
 pytestmark = pytest.mark.spark
 

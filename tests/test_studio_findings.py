@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER, FAITHFUL, AXE = "test_studio_browser", "test_studio_faithful", "test_studio_axe"
-LATE = "test_studio_late"
+LATE, SEEN = "test_studio_late", "test_studio_seen"
+LEAVING, DISK = "test_studio_leaving", "test_studio_disk"
 
 FINDINGS = {
     "1. two rules open as Complete, and smaller unions lose their rules": (
@@ -34,6 +35,7 @@ FINDINGS = {
         f"{FAITHFUL}.test_a_scenario_that_cannot_be_shown_is_refused_before_an_address_is_said",
         f"{FAITHFUL}.test_the_page_says_what_check_says_at_every_step",
         f"{BROWSER}.test_a_repair_shows_before_and_after_side_by_side_and_what_it_cost",
+        f"{SEEN}.test_what_is_seen_is_what_check_prints",
     ),
     "4. exposed places and drawn links are not shown above a cap": (
         f"{BROWSER}.test_every_exposed_place_is_hatched_however_many",
@@ -42,6 +44,7 @@ FINDINGS = {
     "5. a link applies to another scenario": (
         f"{FAITHFUL}.test_a_link_is_refused_on_another_scenario",
         f"{BROWSER}.test_a_link_restores_the_view_and_no_other_scenario_takes_it",
+        f"{LEAVING}.test_what_was_forgotten_and_is_another_now_is_not_computed_with",
     ),
     "6. repair and link buttons are off-screen, and columns overflow": (
         f"{AXE}.test_who_is_exposed_and_how_to_repair_it_is_above_the_fold",
@@ -63,6 +66,10 @@ FINDINGS = {
         f"{LATE}.test_what_is_edited_while_it_is_saved_is_an_edit_of_the_saved_file",
         f"{LATE}.test_a_file_opened_in_one_window_leaves_the_other_alone",
         f"{LATE}.test_steps_of_the_setting_before_are_not_shown_as_this_ones",
+        f"{LEAVING}.test_an_edit_just_before_a_reload_is_there_after_it",
+        f"{LEAVING}.test_a_film_of_another_version_b_is_not_shown_as_this_ones",
+        f"{LEAVING}.test_the_map_of_another_version_is_not_shown_as_this_ones",
+        f"{LEAVING}.test_what_is_taken_away_has_the_numbers_of_its_scenario",
         f"{BROWSER}.test_numbers_of_an_earlier_setting_are_never_shown_as_if_they_were_of_this",
         "test_studio_compare.test_two_named_versions_stand_side_by_side_and_move_together",
     ),
@@ -111,6 +118,8 @@ BUILT = {
         f"{FAITHFUL}.test_saving_as_makes_a_new_file_and_never_replaces_one",
         f"{FAITHFUL}.test_opening_and_saving_changes_no_byte",
         f"{FAITHFUL}.test_a_change_is_saved_and_nothing_else",
+        f"{DISK}.test_a_file_that_changed_since_can_be_saved_under_another_name",
+        f"{DISK}.test_links_that_a_colleague_wrote_meanwhile_are_not_written_over",
     ),
     "faithful: a link carries the fingerprint and is refused on another scenario": (
         f"{FAITHFUL}.test_a_link_is_refused_on_another_scenario",
@@ -180,10 +189,12 @@ BUILT = {
         f"{LIVE}.test_a_service_shows_a_key_its_own_people",
         f"{PROMISES}.test_a_service_is_watched_on_the_page_with_a_key_that_may_only_read",
         f"{PROMISES}.test_a_store_is_watched_on_the_page",
+        f"{LEAVING}.test_what_is_released_of_one_scenario_is_not_on_the_map_of_another",
     ),
     "a start: recent files, dropped files, a tour, a page without a scenario": (
         f"{START}.test_what_was_opened_lately_is_kept_for_this_user_alone",
         f"{START}.test_dropped_files_open_or_say_what_to_do",
+        f"{LEAVING}.test_a_file_dropped_on_the_map_is_taken_as_on_the_start_page",
         f"{START}.test_the_tour_walks_through_every_station_and_back_home",
         f"{START}.test_the_start_page_is_for_everybody",
     ),
@@ -227,6 +238,7 @@ DONE = {
     ),
     "the page's numbers are those of check and design, at every step, before and after repair": (
         f"{FAITHFUL}.test_the_page_says_what_check_says_at_every_step",
+        f"{SEEN}.test_what_is_seen_is_what_check_prints",
         f"{TRADEOFF}.test_an_interval_is_what_design_finds_for_the_same_budget",
     ),
     "the whole job in Chromium from an empty page": (
@@ -263,6 +275,7 @@ DONE = {
         f"{PROMISES}.test_the_repair_of_873_exposed_places_shows_progress_and_can_be_stopped",
         f"{PROGRESS}.test_a_repair_shows_its_share_and_ends_in_the_server_when_it_is_stopped",
         f"{PROGRESS}.test_a_long_walk_shows_how_far_it_is_and_is_stopped",
+        f"{LEAVING}.test_an_edit_ends_the_repair_of_the_setting_before",
     ),
     "new screenshots, made by a script": (
         "test_studio_findings.test_every_screenshot_of_readme_and_docs_is_made_by_the_script",

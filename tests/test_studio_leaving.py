@@ -217,6 +217,7 @@ def test_a_film_of_another_version_b_is_not_shown_as_this_ones(own: Studio) -> N
     own.tab("walk")
     expect(own.page.locator("#run-walk")).to_have_text("Settings changed: run again")
     expect(own.page.locator("#walk-result")).to_have_class(re.compile("stale"))
+    expect(own.page.locator("#download-moment")).to_be_disabled()
 
 
 def test_a_link_drawn_twice_before_the_first_answer_is_drawn_and_taken_away(
@@ -271,6 +272,53 @@ def test_a_comparison_that_failed_is_asked_for_again(own: Studio) -> None:
     own.page.unroute("**/api/between")
     own.page.locator("#keep-version").click()
     expect(own.page.locator("#links-apart")).to_contain_text("in both")
+
+
+def test_what_is_taken_away_has_the_numbers_of_its_scenario(own: Studio) -> None:
+    """The page to share holds numbers that are seen, and the text of the scenario as edited."""
+    saves: list[str] = []
+    own.page.on("download", lambda one: saves.append(one.suggested_filename))
+    held = Held(own.page, "/api/effects")
+    own.tab("budget")
+    own.write("#set-epsilon", "2")
+    held.until(1)
+    own.tab("save")
+    for button in ("#download-page", "#download-svg", "#download-png", "#download-hull"):
+        own.page.locator(button).click()
+        expect(own.page.locator("#save-said")).to_contain_text("still being worked out")
+        own.page.locator("#save-said").evaluate("(said) => { said.textContent = ''; }")
+    assert saves == []
+    held.let_go()
+    expect(own.page.locator("html")).not_to_have_class(re.compile("waiting"))
+    content = own.download("#download-page").read_text()
+    assert re.search(r"^epsilon = (&quot;)?2(&quot;)?$", content, re.M)
+    assert own.text("#released-error") in content
+
+
+def test_the_map_of_another_version_is_not_shown_as_this_ones(own: Studio) -> None:
+    own.tab("compare")
+    own.page.wait_for_selector("#holder-b:not(.stale) #map-b")
+    own.tab("budget")
+    own.write("#set-epsilon", "2")
+    own.settle()
+    own.tab("compare")
+    held = Held(own.page, "/api/effects")
+    own.page.locator("#keep-version").click()
+    held.until(1)
+    expect(own.page.locator("#holder-b")).to_have_class(re.compile("stale"))
+    held.let_go()
+    expect(own.page.locator("#holder-b")).not_to_have_class(re.compile("stale"))
+
+
+def test_nothing_is_undone_that_is_not_seen(own: Studio) -> None:
+    own.tab("budget")
+    own.write("#set-epsilon", "2")
+    own.page.locator("#home").click()
+    expect(own.page.locator("#start")).to_be_visible()
+    own.page.keyboard.press("Control+z")
+    own.page.get_by_role("button", name="town.toml").click()
+    expect(own.page.locator("#studio")).to_be_visible()
+    expect(own.page.locator("#set-epsilon")).to_have_value("2")
 
 
 # Work that nobody wants

@@ -135,6 +135,25 @@ def test_nothing_sticks_out_or_is_cut_off_overprinted_or_small(
     assert found == {}
 
 
+ROWS = """() => new Set([...document.querySelectorAll(".map-bar > *")]
+  .map((e) => e.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 20)))
+  .size"""
+RIGHTS = """(id) => [...document.querySelectorAll(`${id} tr > :last-child`)].map((cell) => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  return range.getBoundingClientRect().right;
+})"""
+
+
+def test_tools_take_one_row_and_headers_stand_above_their_numbers(studio: Studio) -> None:
+    for width in (1440, 1366, 1300):
+        studio.page.set_viewport_size({"width": width, "height": 768})
+        assert studio.page.evaluate(ROWS) == 1, width
+    rights = studio.page.evaluate(RIGHTS, "#sides")
+    assert len(rights) == 5
+    assert max(rights) - min(rights) < 1
+
+
 def test_a_ruler_would_find_what_is_wrong(studio: Studio) -> None:
     studio.page.evaluate(
         """() => {

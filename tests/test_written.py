@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from dphmm.errors import DataError
@@ -99,8 +100,18 @@ def test_letters_of_objects_are_known_by_their_names(tmp_path: Path) -> None:
 def test_a_letter_is_in_all_rows_or_in_none(first: str, second: str, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text(f"id,time,lat,lon\nann,{iso(0)},{first},13.4\nann,{iso(5)},{second},13.4\n")
-    with pytest.raises(DataError, match=r"a.csv:3: latitude must have a letter \(N or S\) in all"):
+    with pytest.raises(
+        DataError, match=r"a.csv:[23]: latitude must have a letter \(N or S\) in all"
+    ):
         datasets.load_tracks(file)
+
+
+def test_a_line_that_was_cut_is_a_bad_row_and_not_a_bad_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    rows = [f"ann;{iso(n)};33.4 S;13.4 E" for n in (0, 5)]
+    file.write_text("\n".join(["id;time;lat;lon", *rows, f"ann;{iso(10)};33.4 S;13."]))
+    table, report = datasets.load_tracks(file)
+    assert (len(table), report.rows_bad) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -254,12 +265,30 @@ def test_people_who_take_turns_are_not_one_person(seconds: int, tmp_path: Path) 
     with pytest.raises(DataError, match=r"several tracks .* got 2; .* such as person=watch, by"):
         datasets.load_tracks(file)
     assert len(datasets.load_tracks(file, person="ann").table) == 60
+    assert len(datasets.load_tracks(file, owner="file").table) == 60, "whoever says it is believed"
     walk = [row.replace("13.45", "13.4") for row in rows]
     file.write_text("\n".join(["mode,time,lat,lon,heart", *walk, ""]))
     assert len(datasets.load_tracks(file).table) == 60, "one person who walks and runs by turns"
     trips = [f"{n // 6}{row[1:]}" for n, row in enumerate(rows[::2])]
     file.write_text("\n".join(["trip,time,lat,lon,heart", *trips, ""]))
     assert len(datasets.load_tracks(file).table) == 30, "trips do not take turns"
+
+
+def test_home_and_office_are_not_two_people(tmp_path: Path) -> None:
+    rows = [
+        f"{place},{NOON + timedelta(hours=8 * n)},{where},13.4"
+        for n, (place, where) in enumerate([("home", 52.5), ("office", 52.55)] * 20)
+    ]
+    file = tmp_path / "a.csv"
+    file.write_text("\n".join(["place,time,lat,lon", *rows, ""]))
+    assert len(datasets.load_tracks(file).table) == 40
+
+
+def test_columns_that_hold_lists_or_bytes_are_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    places = {"lat": [52.5, 52.6], "lon": [13.4, 13.5], "box": [[1.0], [2.0]], "raw": [b"a", b"b"]}
+    pl.DataFrame({"time": [NOON, NOON + timedelta(minutes=5)], **places}).write_parquet(file)
+    assert len(datasets.load_tracks(file).table) == 2
 
 
 def gpx(*tracks: tuple[str, float]) -> str:

@@ -49,8 +49,9 @@ TRIPS = "trips.csv"
               help="unix, unix-ms, unix-us, unix-ns, iso, or like '%d/%m/%Y %H:%M'.")  # fmt: skip
 @click.option("--zone", help="The place of times that name no zone, such as Europe/Berlin.")
 @click.option("--person", help="Whose rows they are, all of them.")
-@click.option("--owner", type=click.Choice(["file", "folder"]), default="file", show_default=True,
-              help="What tells people apart where no column does.")  # fmt: skip
+@click.option("--owner", type=click.Choice(["file", "folder"]),
+              help="What tells people apart where no column does; by default the file, unless a "
+              "file looks like several people's.")  # fmt: skip
 @click.option("--outside", type=click.Choice(["keep", "drop"]), default="keep", show_default=True,
               help="What lies outside the map goes to the nearest state, or nowhere.")  # fmt: skip
 @click.option("--gaps", type=click.Choice(["refuse", "allow"]), default="refuse",

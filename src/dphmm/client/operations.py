@@ -127,7 +127,7 @@ def track(scenario: ScenarioFacts | str, person: str) -> Steps[Track]:
 
 
 def privacy(scenario: ScenarioFacts | str, person: str) -> Steps[Statement]:
-    """What all answers to this question cost, in words and numbers.
+    """What the answers to this question cost, in words and numbers, and for whom it holds.
 
     Args:
         scenario: The scenario or its id.

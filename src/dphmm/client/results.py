@@ -127,7 +127,7 @@ class Near:
 
 @dataclass(frozen=True)
 class Tells:
-    """What all answers together tell; see docs/service.md."""
+    """What all answers together tell, under the statement's condition; see docs/service.md."""
 
     linked: Cost
     linked_delta: Cost | None
@@ -143,7 +143,7 @@ class Tells:
 
 @dataclass(frozen=True)
 class Statement(PathCosts):
-    """What all answers to one question cost; `text` says it in words."""
+    """What the answers to one question cost, under a condition; `text` says it in words."""
 
     since: int | None
     releases: int

@@ -261,7 +261,7 @@ def create_app(
 
     @route("GET", STREAM + "/privacy", "read", bodies.Statement)
     async def privacy(digest: Digest, person: Person, client: Client) -> Response:
-        """What all answers to this question cost, in words and numbers."""
+        """What the answers to this question cost, in words and numbers, and for whom it holds."""
         return JSONResponse(await workers.run(client, "privacy", client, digest, person))
 
     @route("GET", "/v1/people", "read", bodies.People)

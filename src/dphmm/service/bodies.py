@@ -140,8 +140,13 @@ class Released(Body):
     answer: list[float] | None
     lattice: list[int] | None
     estimate: list[float]
-    epsilon: str
-    statement: str
+    epsilon: str = Field(
+        description="The price of this answer; slots before it that were answered along have "
+        "theirs, in the ledger."
+    )
+    statement: str = Field(
+        description="What this answer alone hides and does not hide, and for whom that holds."
+    )
     repeated: bool = Field(description="It was given before; nothing was spent.")
 
 
@@ -178,10 +183,17 @@ class Track(Body):
 class PathCosts(Body):
     """What answers cost between two paths, under a condition; `inf` without limit."""
 
-    condition: str | None = Field(description="For whom it holds; null for everybody.")
-    event: str | None
-    window: str | None
-    sequence: str | None = Field(description="An upper bound where the value is not known.")
+    condition: str | None = Field(
+        description="For whom, and by which answers, all numbers hold; null for everybody by all "
+        "that was said."
+    )
+    event: str | None = Field(
+        description="Between two paths that differ at one time; null where it was not computed."
+    )
+    window: str | None = Field(description="The same of paths that differ within `width` steps.")
+    sequence: str | None = Field(
+        description="Between any two paths: an upper bound where the value is not known."
+    )
 
 
 class Near(Body):
@@ -192,7 +204,7 @@ class Near(Body):
 
 
 class Tells(Body):
-    """What all answers together tell."""
+    """What all answers together tell, under the `condition` of the statement."""
 
     linked: str = Field(description="Between two paths that are equal or linked at every time.")
     linked_delta: str | None = Field(
@@ -223,28 +235,33 @@ class Tells(Body):
 
 
 class Statement(PathCosts):
-    """What all answers to one question cost."""
+    """What the answers to one question cost, since its scenario was adopted."""
 
     since: int | None = Field(
         description="The slot where this scenario was adopted; what was said until then, under "
         "another, has been spent and is not in here."
     )
     releases: int
-    spent: str
+    spent: str = Field(description="The sum of their prices; no other question's are in it.")
     before: str = Field(description="What was spent before, which no other number counts.")
     besides: str | None = Field(
         description="What else was spent on the person, which no other number counts."
     )
-    text: str
-    linked: str | None
-    worst_pair: str | None
+    text: str = Field(description="All of it in words, each sentence with its condition.")
+    linked: str | None = Field(
+        description="The most that one step tells between two linked states, under `condition`."
+    )
+    worst_pair: str | None = Field(
+        description="The same between any two possible states; `inf` if some are told apart."
+    )
     width: int = Field(description="The steps of the window.")
     windows: dict[str, str] = Field(
         description="The most that any window of the limit held, by its length."
     )
     adaptive: bool = Field(description="Whether earlier answers shaped the noise of later ones.")
     own: PathCosts | None = Field(
-        description="The same for people who make only the model's own moves, if others may."
+        description="The same for people who make only the model's own moves, if others may; what "
+        "`condition` says of delta, gaps and other answers holds for it, too."
     )
     tells: Tells | None
 
@@ -254,15 +271,20 @@ class LedgerEntry(Body):
 
     slot: int
     query: str
-    epsilon: str
-    constrained: str
+    epsilon: str = Field(description="Its price: between linked states, for whom its answer says.")
+    constrained: str = Field(
+        description="The same between any two states that were possible; `inf` without limit."
+    )
 
 
 class LedgerPage(Body):
     """What was spent on a person, on every question."""
 
     person: str
-    spent: str
+    spent: str = Field(
+        description="The sum of all prices: what linked paths lose at most, if every question's "
+        "policy links them; states that only repair hides may lose more by several questions."
+    )
     budget: str | None
     remaining: str | None = Field(
         description="What the budget leaves at the latest slot; null without one, and where "

@@ -46,7 +46,7 @@ def load_tracks(
     time: str | None = None,
     time_zone: str | None = None,
     person: str | None = None,
-    owner: Owner = "file",
+    owner: Owner | None = None,
     listed: int = 100,
     progress: Progress | None = None,
 ) -> Loaded:
@@ -60,16 +60,17 @@ def load_tracks(
     `time` says how times are written ("unix", "unix-ms", "unix-us", "unix-ns", "iso" or a form
     like "%d/%m/%Y %H:%M") where that is not plain; numbers that are no seconds since 1970
     stay numbers. Rows that no column gives to anybody belong to `person`, or else to their file,
-    or its folder (`owner`).
+    or its folder (`owner`). A file that looks like several people's is refused, unless `owner`
+    is given.
     """
-    wishes = Wishes(columns, time, time_zone, person)
+    wishes = Wishes(columns, time, time_zone, person, owner is not None)
     if is_table(path):
         table = as_polars(path)
         meaning = Meaning.of("table", table.columns, wishes, person or "somebody")
         good, report = meaning.judge_all(table, listed)
         return _joined([([good], report)])
     paths = [path] if isinstance(path, (str, Path)) else [*path]
-    sources = find_sources(paths, owner, person)
+    sources = find_sources(paths, "file" if owner is None else owner, person)
     reader = _Reader(wishes, listed, progress, sum(source.size for _, source in sources))
     parts = reader.read(sources)
     doubts = {f"not read, since {e} is no kind that is known": n for e, n in unread(paths).items()}

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from dphmm.errors import ArgumentError, DataError, require
 from dphmm.release.hours import find_zone
 from dphmm.tables.columns import ALIASES, match_columns
@@ -29,6 +31,7 @@ END = {"end_time": "time", "end_latitude": "latitude", "end_longitude": "longitu
 _METRES = re.compile(r"(?i)easting|northing|utm|(^|[^a-z])epsg")
 """Names of columns that are no degrees."""
 
+METRES_A_DEGREE = 111_195.0
 _OTHER = "other:"
 """Before the number of a column that is not used."""
 
@@ -47,6 +50,8 @@ class Wishes:
     time: str | None = None
     time_zone: str | None = None
     person: str | None = None
+    is_sure: bool = False
+    """Whether every file, or folder, without a column of people is certainly one person's."""
 
     def __post_init__(self) -> None:
         find_zone(self.time_zone, "time_zone")
@@ -68,7 +73,7 @@ class Meaning:
     ) -> None:
         self.header = header
         self.owner = owner
-        self._is_one_person = wishes.person is not None
+        self._is_one_person = wishes.person is not None or wishes.is_sure
         self.times = Times(file, wishes.time, wishes.time_zone)
         if "time" not in found and "date" in found:
             found["time"] = found.pop("date")
@@ -150,8 +155,8 @@ class Meaning:
             raise DataError(
                 f"{self.times.file}: rows of one person must not be several tracks at the same "
                 f"time, got {tracks}; say which column tells people apart, such as "
-                f"person={such}, by --column or columns=, or whose rows they are, by --person or "
-                f"person="
+                f"person={such}, by --column or columns=, or whose rows they are, by --person, or "
+                f"by --owner file that every file is one person's"
             )
         return known and (
             f"taken for one person's; if {known} tells people apart, say person={known} by "
@@ -209,14 +214,15 @@ class Meaning:
 
     def _see_tracks(self, rows: pl.DataFrame) -> None:
         polars = require("polars", "geo")
-        places = None
-        if len(self.place) == 2:
-            places = rows.select(self.place).to_numpy()
         others = {
             theirs: rows[ours].cast(polars.String).fill_null("").rank("dense").to_numpy()
             for ours, theirs in self.fields.items()
-            if ours.startswith(_OTHER)
+            if ours.startswith(_OTHER) and not _holds_more(rows.schema[ours])
         }
+        places = None
+        if self.place == BOTH and rows.schema["time"].is_temporal():
+            places = METRES_A_DEGREE * rows.select(self.place).to_numpy()
+            places[:, 1] *= np.cos(np.radians(rows["latitude"].to_numpy()))
         self._tracks.see(rows["time"].cast(polars.Int64).to_numpy(), places, others)
 
     def _checks(self, rows: pl.DataFrame) -> list[tuple[Any, str]]:
@@ -256,6 +262,12 @@ class Meaning:
             ),
         )
         return good, report + self.report()
+
+
+def _holds_more(kind: pl.DataType) -> bool:
+    """Whether a column holds lists, objects or bytes."""
+    polars = require("polars", "geo")
+    return bool(kind.is_nested() or kind in (polars.Binary, polars.Object))
 
 
 def _shown(theirs: str) -> str:

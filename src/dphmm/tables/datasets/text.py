@@ -107,7 +107,7 @@ class TextFile:
         for count, line in enumerate(sample[:_PREAMBLE], 1):
             head = self._part(line)
             rows = [_split(row, self._separator) for row in sample[count:]]
-            columns = _letters(head, [row for row in rows if len(row) == len(head)])
+            columns = _letters([row for row in rows if len(row) == len(head)])
             wishes = replace(self.wishes, columns=columns | {**(self.wishes.columns or {})})
             try:
                 self.meaning = Meaning.of(self.file, _told_apart(head), wishes, self.owner)
@@ -126,12 +126,12 @@ def _told_apart(head: Sequence[str]) -> list[str]:
     ]
 
 
-def _letters(head: Sequence[str], rows: list[list[str]]) -> dict[str, str | int]:
+def _letters(rows: list[list[str]]) -> dict[str, str | int]:
     """The columns of N or S and of E or W beside degrees, if there are both."""
     found: dict[str, str | int] = {}
     for number, column in enumerate(zip(*rows, strict=True), 1):
         for ours, kind in (("north_south", "NSns"), ("east_west", "EWew")):
-            if ours not in found and all(cell and cell in kind for cell in column):
+            if ours not in found and all(len(cell) == 1 and cell in kind for cell in column):
                 found[ours] = number
     return found if len(found) == 2 else {}
 
@@ -168,7 +168,7 @@ def _guess(rows: list[list[str]]) -> dict[str, str]:
             found["latitude"], found["longitude"] = order
     if 0 not in found.values():
         found["person"] = 0
-    letters = _letters([], rows)
+    letters = _letters(rows)
     return {ours: str(number + 1) for ours, number in found.items()} | {
         ours: str(number) for ours, number in letters.items()
     }

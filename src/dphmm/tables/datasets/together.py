@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dphmm._types import FloatArray, IntArray, Mask
+from dphmm._types import FloatArray, IntArray
 
 __all__: list[str] = []
 
@@ -23,6 +23,8 @@ MOST_LOOKED = 20_000
 """Rows among which a column is looked for that parts them into several tracks."""
 SHORTER = 5.0
 """How many times longer the way is that goes from one of several people to the next."""
+OFTEN, FAST = 600.0, 70.0
+"""Seconds within which nobody goes to and fro all the time, and metres a second of nobody."""
 _WHO = re.compile(
     r"(?i)(^|[^a-z])(id|ids|uuid|identifier|name|tag|code|number|no|nr|ref)$|[a-z]ID$"
 )
@@ -44,8 +46,8 @@ class Tracks:
         """Go on with the times of some rows, in their order.
 
         Args:
-            times: Whole numbers.
-            places: Where it was, a row each.
+            times: Whole numbers; microseconds where there are places.
+            places: Where it was in metres, a row each.
             others: Columns that were not used, each with a number for every value.
         """
         if self._first is None and places is not None:
@@ -56,22 +58,27 @@ class Tracks:
     def parted_by(self) -> tuple[str, int] | None:
         """A column that makes several short ways of one that goes to and fro, and how many.
 
-        Its values take turns in time, so that it is no number of a trip or a day.
+        Its values take turns in time, so that it is no number of a trip or a day, and that either
+        often or faster than anybody goes, so that it is no home and office.
         """
         if self._first is None:
             return None
         places, others = self._first
-        order = np.argsort(self._times[0][: len(places)], kind="stable")
-        whole = _length(places[order])
+        times = self._times[0][: len(places)]
+        order = np.argsort(times, kind="stable")
+        places, waits = places[order], np.diff(times[order]) / 1e6
+        ways = np.hypot(*np.diff(places, axis=0).T)
         for name, values in others.items():
             value = values[order]
-            kinds = len(np.unique(value))
-            turns = np.count_nonzero(np.diff(value))
-            if not 1 < kinds <= len(value) / SHORTEST or turns < MIXED * len(value):
+            kinds, turns = len(np.unique(value)), np.diff(value) != 0
+            if not 1 < kinds <= len(value) / SHORTEST or turns.sum() < MIXED * len(value):
                 continue
-            stays = np.argsort(value, kind="stable")
-            same = np.diff(value[stays]) == 0
-            if whole > SHORTER * _length(places[order][stays], same):
+            speed = np.quantile(ways[turns] / np.maximum(waits[turns], 1.0), 0.75)
+            if np.median(waits) > OFTEN and speed < FAST:
+                continue
+            by_value = np.argsort(value, kind="stable")
+            own = np.hypot(*np.diff(places[by_value], axis=0).T)[np.diff(value[by_value]) == 0]
+            if ways.sum() > SHORTER * own.sum():
                 return name, kinds
         return None
 
@@ -94,11 +101,6 @@ class Tracks:
         first, last = np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)
         begun = np.searchsorted(np.sort(first), first, "right")
         return int((begun - np.searchsorted(np.sort(last), first)).max())
-
-
-def _length(places: FloatArray, counted: Mask | None = None) -> float:
-    steps = np.hypot(*np.diff(places, axis=0).T)
-    return float(steps.sum() if counted is None else steps[counted].sum())
 
 
 def telling(unused: Sequence[str]) -> str | None:

@@ -1,7 +1,7 @@
 """Degrees as people write them: 39.9042 N, W116.4, 52°30'12", with minutes, seconds and letters.
 
-A letter is in all rows of a file or in none: where some rows lack it, nobody knows which half of
-the Earth they mean.
+A letter is in all rows of a file or in none. Where most rows have one, those without are bad, as
+a line that was cut is; where most have none, nobody knows which half of the Earth they mean.
 """
 
 from __future__ import annotations
@@ -39,15 +39,11 @@ class Written:
         text = text.str.replace_all("−", "-", literal=True)
         beside = fields[BESIDE[self._name]] if BESIDE[self._name] in fields.columns else None
         numbers = text.cast(polars.Float64, strict=False)
-        if (
-            beside is None
-            and self.has_letters is None
-            and not (numbers.is_null() & text.is_not_null()).any()
-        ):
+        if beside is None and not self.has_letters and numbers.null_count() == text.null_count():
+            self.has_letters = False if numbers.ne(0).any() else self.has_letters
             return numbers
-        return self._read(
-            polars.DataFrame({"text": text, "plain": numbers, "line": fields["number"]}), beside
-        )
+        rows = polars.DataFrame({"text": text, "plain": numbers, "line": fields["number"]})
+        return self._read(rows, beside)
 
     def _read(self, rows: pl.DataFrame, beside: pl.Series | None) -> pl.Series:
         polars = require("polars", "geo")
@@ -89,22 +85,23 @@ class Written:
             .alias("value")
         )
         self._see(read.filter(column("value") != 0))
+        if self.has_letters:
+            known = column("letter").is_not_null() | (column("value") == 0)
+            read = read.with_columns(polars.when(known).then("value").alias("value"))
         return read["value"].alias(self._name)
 
     def _see(self, read: pl.DataFrame) -> None:
-        """Refuse rows without a letter among those with one."""
-        polars = require("polars", "geo")
-        has = polars.col("letter").is_not_null()
-        for lettered, line in (
-            read.group_by(has.alias("has")).agg(polars.col("line").min()).sort("line").iter_rows()
-        ):
-            if self.has_letters not in (None, lettered):
-                one, other = list(LETTERS[self._name])
-                raise DataError(
-                    f"{self._file}:{line}: {self._name} must have a letter ({one} or {other}) in "
-                    f"all rows or in none, got both"
-                )
-            self.has_letters = lettered
+        """Find out whether most rows have a letter; where most have none, nobody may have one."""
+        has = read["letter"].is_not_null()
+        if self.has_letters is None and len(read):
+            self.has_letters = bool(2 * has.sum() > len(read))
+        if has.any() and not self.has_letters:
+            one, other = list(LETTERS[self._name])
+            line = int(read["line"].filter(has)[0])
+            raise DataError(
+                f"{self._file}:{line}: {self._name} must have a letter ({one} or {other}) in all "
+                f"rows or in none, got both"
+            )
 
 
 def _first_letter(beside: pl.Series) -> pl.Series:

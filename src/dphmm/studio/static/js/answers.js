@@ -77,6 +77,8 @@ export class Answers {
     this.working.add(one);
     try {
       return await this.compute(path, content, one.control.signal);
+    } catch (error) {
+      throw Object.assign(error, { ended: one.control.signal.aborted });
     } finally {
       this.working.delete(one);
     }
@@ -111,6 +113,7 @@ export class Answers {
       try {
         part = read(await this.work(of, path, body(of, more(asked))));
       } catch (error) {
+        if (error.ended) return;
         part = fail(error);
       }
       if (!this.now || !isOf(this.now.of, of) || !this.isFresh) return;
@@ -126,7 +129,7 @@ export class Answers {
       const { steps } = await this.work(of, "/api/timeline", { world: of.world, ...of.draft, horizon });
       if (isOf(of, this.key())) this.act.timeline(steps, of);
     } catch (error) {
-      if (isOf(of, this.key())) this.act.refused(error, null);
+      if (!error.ended && isOf(of, this.key())) this.act.refused(error, null);
     }
   }
 }

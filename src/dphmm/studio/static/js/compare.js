@@ -202,6 +202,7 @@ export class Compare {
   }
 
   draw() {
+    this.holder.classList.toggle("stale", !this.b);
     if (!this.map || !this.b) return;
     const context = { ...this.act.context(), answer: this.b, most: this.most(this.store.view), added: this.only("only_b") };
     this.map.set(sceneOf(context));

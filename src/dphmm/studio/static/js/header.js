@@ -32,7 +32,8 @@ export class Header {
     this.redo.addEventListener("click", () => store.go(1));
     document.addEventListener("keydown", (event) => {
       const typing = event.target.matches?.("input[type=text], input[type=number]");
-      if (!(event.ctrlKey || event.metaKey) || typing) return;
+      // What is not seen is not undone.
+      if (!(event.ctrlKey || event.metaKey) || typing || document.getElementById("studio").hidden) return;
       const by = { z: event.shiftKey ? 1 : -1, Z: 1, y: 1 }[event.key];
       if (!by) return;
       event.preventDefault();
@@ -89,7 +90,7 @@ export class Header {
       past.map(({ label }, i) => entry(label, i + 1 - past.length)),
       future.toReversed().map(({ label }, i) => entry(`${label} (undone)`, i + 1)),
     );
-    document.getElementById("world-about").textContent = world.about;
+    Object.assign(document.getElementById("world-about"), { textContent: world.about, title: world.about });
     document.title = `${world.title} · dphmm studio`;
     this.showTheme(view);
   }

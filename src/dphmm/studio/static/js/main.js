@@ -148,7 +148,7 @@ const walk = new WalkPanel(find("panel-walk"), find("walk-results"), find("walk-
 const live = new LivePanel(find("panel-live"), () => store.view, () => redraw());
 const saver = new SavePanel(
   find("panel-save"),
-  () => ({ view: store.view, world, map, answer: answers.now, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
+  () => ({ view: store.view, world, map, answer: answers.now, fresh: answers.isFresh, walked: walk.walked, request: () => ({ world: world.world, ...store.view.draft }) }),
   (...asked) => answers.compute(...asked),
   (opened, saved) => reopen(opened, saved),
 );

@@ -8,8 +8,8 @@ import { mapSvg, plotSvg, plotsSvg, toPng } from "./pictures.js";
 import { framed, legendOf, sharePage } from "./share.js";
 
 export class SavePanel {
-  // now: { view, world, map, walked, request }; compute: asks the server; saved: called with what it
-  // opened.
+  // now(): { view, world, map, answer, fresh, walked, request }; compute: asks the server; saved:
+  // called with what it opened.
   constructor(holder, now, compute, saved) {
     Object.assign(this, { now, compute, saved });
     const button = (id, label, action, properties = {}) =>
@@ -48,10 +48,10 @@ export class SavePanel {
       h(
         "div",
         { className: "row" },
-        button("download-svg", "Map (SVG)", () => this.svg()),
-        button("download-png", "Map (PNG)", () => this.png()),
-        button("download-hull", "Hull (SVG)", () => this.hull()),
-        button("download-page", "Page to share (HTML)", () => this.page()),
+        button("download-svg", "Map (SVG)", () => this.seen(() => this.svg())),
+        button("download-png", "Map (PNG)", () => this.seen(() => this.png())),
+        button("download-hull", "Hull (SVG)", () => this.seen(() => this.hull())),
+        button("download-page", "Page to share (HTML)", () => this.seen(() => this.page())),
       ),
       h("h3", {}, "The simulated answers"),
       this.walkRow,
@@ -122,6 +122,11 @@ export class SavePanel {
     const { world } = this.now();
     save(world.file ?? "scenario.toml", await this.file("/api/toml"));
     return "Saved the TOML file; the files that it names are in the zip.";
+  }
+
+  // What is taken away has the numbers of the scenario that goes with it.
+  seen(action) {
+    return this.now().fresh ? action() : "The last edit is still being worked out; try again in a moment.";
   }
 
   // The map as it is seen, with what somebody needs who sees nothing but the picture.

@@ -65,7 +65,9 @@ export class WalkPanel {
       ? ""
       : `A is what you are editing, B is ${view.versions[view.other] ? `"${view.versions[view.other].name}"` : "the scenario as it was opened"}; Compare keeps versions and chooses B.`;
     const stale = this.walked && (this.of.draft !== view.draft || this.of.world !== world.world || this.of.film !== filmOf(view));
-    this.result.classList.toggle("stale", Boolean(stale));
+    for (const part of [this.result, this.results]) part.classList.toggle("stale", Boolean(stale));
+    // A picture says what the settings come to, so it is of a film of these.
+    for (const button of this.result.querySelectorAll("#download-moment")) button.disabled = Boolean(stale);
     this.go.textContent = stale ? "Settings changed: run again" : "Run the walk";
   }
 
