@@ -164,7 +164,7 @@ def test_the_truth_adds_one_labelled_section_and_changes_nothing_else(tmp_path: 
         "report", toml, out, "-o", tmp_path / "private.html",
         "--private-truth", tmp_path / "trips.csv",
     )  # fmt: skip
-    assert "do not publish" in result.stdout
+    assert "do not publish" in result.stderr
     public, private = ((tmp_path / f"{name}.html").read_text() for name in ("public", "private"))
     start = private.index('<section class="private"><h2>Private: do not publish</h2>')
     end = private.rindex("</section>") + len("</section>")

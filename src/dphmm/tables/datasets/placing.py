@@ -103,7 +103,7 @@ def place_trips(
     labels = polars.Series(town.states.labels, dtype=polars.String).gather(states)
     steps = resample(table.with_columns(labels.alias("state")), clock.step)
     moves, lost = _moves(steps, clock)
-    if gaps == "refuse" and not moves + lost and fixes > 1:
+    if gaps == "refuse" and not moves + lost and len(table) > 1:
         people = "1 person with one" if len(steps) == 1 else f"{len(steps)} people with one each"
         raise DataError(
             f"tracks must have several steps of somebody, got {people}; "
