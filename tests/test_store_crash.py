@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from contextlib import closing
 
@@ -140,6 +141,26 @@ def test_two_hundred_strikes_at_servers_on_one_file_lose_nothing(tmp_path, serve
 @pytest.mark.parametrize("servers", [2, 3])
 def test_two_hundred_strikes_at_servers_on_one_postgresql_lose_nothing(servers):
     strike_postgresql(FULL, servers)
+
+
+def test_a_server_that_is_killed_while_it_asks_for_a_worker_leaves_the_others_theirs():
+    """Two hundred kills met this twice: afterwards everybody was answered 500."""
+    asking = (
+        "import socket; from multiprocessing import forkserver\n"
+        "from tests.crash import forking\n"
+        "forking.share_workers()\n"
+        "for _ in range(3):\n"
+        "    with socket.socket(socket.AF_UNIX) as one:\n"
+        "        one.connect(forkserver._forkserver._forkserver_address)\n"
+        "worker = forking.PROCESSES.Process(target=print, args=('worked',))\n"
+        "worker.start(); worker.join(60)\n"
+    )
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    done = subprocess.run(
+        [sys.executable, "-c", asking], cwd=root, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": f"{root}/src:{root}"}, check=False,
+    )  # fmt: skip
+    assert "worked" in done.stdout, done.stderr[-500:]
 
 
 # A process that forks

@@ -114,6 +114,8 @@ def share_workers() -> None:
     It loads the compiled code, which takes seconds; a server that was forked finds it by the
     same address. Who asked for a worker and was killed is gone for the worker all the same.
     """
+    preload = forkserver._forkserver._preload_modules
+    PROCESSES.set_forkserver_preload([*preload, "tests.crash.patience"])
     PROCESSES.Process(target=os.getpid).start()
     forkserver._forkserver.ensure_running = lambda: None
 
