@@ -169,6 +169,19 @@ def town(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def own(browser: Any, town: Path) -> Iterator[Any]:
+    """The studio's page with a file of one's own."""
+    from dphmm.studio.server import run_in_background
+    from tests.studio_page import Studio
+
+    with run_in_background(town) as address:
+        opened = Studio(browser, address).open()
+        opened.settle()
+        yield opened
+        opened.context.close()
+
+
 @pytest.fixture(scope="session")
 def postgres_programs() -> Path:
     """The folder of initdb, postgres and psql; skips where there is none."""

@@ -144,7 +144,7 @@ def test_two_hundred_strikes_at_servers_on_one_postgresql_lose_nothing(servers):
 
 
 def test_a_server_that_is_killed_while_it_asks_for_a_worker_leaves_the_others_theirs():
-    """Two hundred kills met this twice: afterwards everybody was answered 500."""
+    """Among two hundred kills this happened: afterwards everybody was answered 500."""
     asking = (
         "import socket; from multiprocessing import forkserver\n"
         "from tests.crash import forking\n"

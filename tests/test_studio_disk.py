@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -108,16 +107,6 @@ def test_opening_again_what_cannot_be_read_any_more_is_refused(
 
 
 # The page
-
-
-@pytest.fixture
-def own(browser: Any, town: Path) -> Iterator[Studio]:
-    """The page with a file of one's own."""
-    with run_in_background(town) as address:
-        studio = Studio(browser, address).open()
-        studio.settle()
-        yield studio
-        studio.context.close()
 
 
 @pytest.mark.browser

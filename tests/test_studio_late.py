@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,6 @@ from tests.test_studio_server import Client
 
 pytestmark = pytest.mark.browser
 expect = sync_api.expect
-
-
-@pytest.fixture
-def own(browser: Any, town: Path) -> Iterator[Studio]:
-    """The page with a file of one's own."""
-    with run_in_background(town) as address:
-        studio = Studio(browser, address).open()
-        studio.settle()
-        yield studio
-        studio.context.close()
 
 
 def link(studio: Studio, a: str, b: str) -> None:

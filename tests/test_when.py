@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,7 +25,6 @@ from dphmm import (
     Clock,
     DataError,
     Journal,
-    KeyedRandomness,
     MarkovModel,
     MemoryBook,
     Policy,
@@ -39,7 +38,6 @@ from dphmm.errors import MovedError
 from dphmm.release import admission, asking, engine
 from dphmm.release.admission import LONGEST_GAP, Verdict
 from dphmm.release.book import Book
-from dphmm.release.engine import Ask
 from dphmm.release.moment import Line
 from dphmm.release.schedule import SILENCE
 from dphmm.scenario.released import read_releases
@@ -48,33 +46,14 @@ from dphmm.spark import partition
 from dphmm.spark.partition import Partition
 from dphmm.spark.streaming import answer
 from dphmm.tables.trips import Row
+from tests.releasing import BOOKS, KEY, KEYED, ask, book_of
 from tests.scenarios import FEWER, run
 from tests.spark_worlds import as_batch, city
 
-KEY = bytes(range(32))
-KEYED = KeyedRandomness(KEY)
-BOOKS = ("memory", "journal", "store")
 BASE = 5_700_000
 """The first slot of dates: of 5 minutes, at 17:00 in Berlin on a day of 2024."""
 
 Said = dict[tuple[str, int], list[int]]
-
-
-@contextmanager
-def book_of(kind: str, folder: Path) -> Iterator[Any]:
-    if kind == "memory":
-        yield MemoryBook()
-    elif kind == "journal":
-        with Journal(folder / "book.jsonl") as journal:
-            yield journal
-    else:
-        with closing(Store.open(str(folder / "book.db"))) as store:
-            yield store
-
-
-def ask(scenario: Scenario, rows: Sequence[tuple[str, int, int]], **options: Any) -> Ask:
-    people, times, states = zip(*rows, strict=True)
-    return Ask(scenario.terms, people, np.array(times), np.array(states), **options)
 
 
 def said_in(book: Any, scenario: Scenario, people: Sequence[str]) -> Said:
