@@ -141,6 +141,8 @@ def command(
         )
     if placed.split:
         note(f"{placed.split} moments {datasets.placing.SPLIT}")
+    if placed.again and outside == "keep":
+        note(f"{placed.again} fixes {datasets.placing.AGAIN}")
     if as_json:
         facts = {name: value for name, value in vars(placed).items() if name != "table"}
         facts |= {"steps": len(placed.table), "bad_rows": report.rows_bad, "taken": report.taken}

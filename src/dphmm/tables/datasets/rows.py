@@ -11,7 +11,7 @@ import numpy as np
 
 from dphmm.errors import ArgumentError, DataError, require
 from dphmm.release.hours import find_zone
-from dphmm.tables.columns import ALIASES, match_columns
+from dphmm.tables.columns import ALIASES, NOT_WHOLE, match_columns
 from dphmm.tables.datasets.degrees import BOTH, METRES, Degrees, find_parts
 from dphmm.tables.datasets.reading import BadRow, LoadReport, first_problem, on_earth
 from dphmm.tables.datasets.times import FAULTS, Times, check_form
@@ -194,6 +194,9 @@ class Meaning:
                 .otherwise(clock)
                 .alias("time")
             ).drop("date")
+        whose = fields.schema["person"]
+        if whose.is_float() or whose.is_decimal():
+            raise DataError(f"{self.times.file}: {NOT_WHOLE}")
         self.times.settle(fields.filter("whole")["time"] if "whole" in fields else fields["time"])
         fields = self._degrees.parted(fields)
         texts = [name for name in self.place if fields.schema[name] == polars.String]
