@@ -118,7 +118,8 @@ def test_the_evaluation_leads_to_the_sampler_and_to_every_kernel() -> None:
     files = code_files("dphmm.evaluate.late")
     names = {f"{file.parent.name}/{file.name}" for file in files}
     assert {"noise/mechanism.py", "release/stream.py", "kernels/sampler.py"} <= names
-    assert "datasets/tracks.py" in names and "datasets/geolife.py" not in names
+    assert "datasets/tracks.py" in names
+    assert "datasets/geolife.py" not in names
     files = code_files("dphmm.evaluate.compare.daily")
     assert "datasets/city.py" in {f"{file.parent.name}/{file.name}" for file in files}
 
