@@ -179,7 +179,12 @@ def test_cells_of_the_plane_are_summed_as_those_of_space_bit_for_bit() -> None:
         for number in range(len(fan.cones)):
             diagonal, inverse, volume, strict, free = fan.cell(number)
             # A third axis on which every point is at zero adds nothing, and is no plane.
-            beside = np.append(diagonal, 1), np.pad(inverse, (0, 1)), volume, np.append(strict, False)
+            beside = (
+                np.append(diagonal, 1),
+                np.pad(inverse, (0, 1)),
+                volume,
+                np.append(strict, False),
+            )
             weight, first, pairs = kernels.cells.moments(*beside, free, 0.7)
             sums = weight, first[:2], pairs[:2, :2]
             assert bits(kernels.cells.moments(*fan.cell(number), 0.7)) == bits(sums)
