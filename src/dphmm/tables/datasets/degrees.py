@@ -1,7 +1,8 @@
 """Latitude and longitude however a file holds them: degrees, parts of them, or points in a column.
 
 Points are WKT (`POINT (13.4 52.5)`) or WKB, as GeoParquet and PostGIS (in digits) have them, with
-the longitude first. Watches count semicircles, 2**31 to half of the Earth, and phones ten-millionths of a degree.
+the longitude first. Watches count semicircles, 2**31 to half of the Earth, and phones
+ten-millionths of a degree.
 """
 
 from __future__ import annotations
