@@ -107,6 +107,26 @@ def test_people_with_a_point_in_their_number_are_refused() -> None:
         datasets.load_tracks(table.with_columns(person=pl.lit(7.0)))
 
 
+def test_names_that_no_release_would_take_are_bad_rows(tmp_path: Path) -> None:
+    names = ["x" * 201, "a\u200bb", *["ann"] * 10]
+    rows = [f"{name},{line}" for name, line in zip(names, text_of(TIMES).split()[1:], strict=True)]
+    file = file_of(tmp_path, "\n".join(["person,time,lat,lon", *rows, ""]))
+    report = datasets.load_tracks(file).report
+    assert report.problems == {"person must be 1 to 200 printable characters": 2}
+    for person in ("", "a\nb"):
+        told = imported(file_of(tmp_path, text_of(TIMES)), "--person", person)
+        assert told.exit_code == 2
+        assert "person must be 1 to 200 printable characters" in told.stderr
+
+
+def test_the_accents_of_a_mac_make_nobody_two_people(tmp_path: Path) -> None:
+    file_of(tmp_path, text_of(TIMES), "Rene\u0301.csv")
+    (tmp_path / "more").mkdir()
+    rows = [f"Ren\u00e9,{line}" for line in text_of(TIMES).split()[1:]]
+    file_of(tmp_path / "more", "\n".join(["person,time,lat,lon", *rows, ""]), "b.csv")
+    assert set(datasets.load_tracks(tmp_path).table["person"]) == {"Ren\u00e9"}
+
+
 # Places
 
 
