@@ -3,8 +3,9 @@
 python scripts/include_results.py            write them, and the figures
 python scripts/include_results.py --check    say which pages differ, and exit with 1
 
-Pages are README.md and docs/*.md. docs/results/without-file.toml names the lines whose numbers only
-look measured, and counts by page those that have no file yet; there may not be more than it says.
+Pages are README.md and those under docs. docs/results/without-file.toml names the lines whose
+numbers only look measured, and counts by page those that have no file yet; there may not be more
+than it says.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BUDGETS = {"288": "1 a step (288 a day)", "24": "24 a day", "4": "4 a day"}
 
 def pages(root: Path) -> list[Path]:
     """Every page whose numbers are checked."""
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 @cache

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dphmm import ArgumentError, Belief, DataError, MarkovModel, Query
+from dphmm._types import FloatArray
 from dphmm.evaluate import Result, Value, load_workload
 from dphmm.evaluate.compare import Budget, OneLaw, Told, World
 from dphmm.evaluate.compare.cast import (
@@ -157,6 +158,17 @@ def test_owners_are_found_by_their_past_and_without_answers_by_chance() -> None:
 
 
 # Tables
+
+
+def test_rounding_decides_no_tie() -> None:
+    """An answer that every place makes equally likely tells nothing, however people move."""
+    rng = np.random.default_rng(3)
+    people = [
+        (MarkovModel(rng.dirichlet(np.ones(40), 40)), Belief.known(rng.dirichlet(np.ones(40)), 40))
+        for _ in range(5)
+    ]
+    rows: list[FloatArray | None] = [np.full((40, 5), 0.3, dtype=np.float32)] * 300
+    assert own_ranks(rows, people, 5).tolist() == [2] * 5
 
 
 def test_settings_are_chosen_by_the_people_who_are_tuned_on(workload: Workload) -> None:

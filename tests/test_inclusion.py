@@ -83,6 +83,7 @@ def test_an_open_marker_is_refused() -> None:
 
 def test_what_looks_measured_is_seen_and_what_is_sourced_or_an_example_is_not() -> None:
     seen = ["it takes 3.5 ms", "12% of it", "1,706 releases a second", "0.3 km", "4 times", "5 s"]
+    seen += ["760 metres off", "1.5 kilometres", "it lost 1.2 points", "10.8 cells", "145 people"]
     for text in seen:
         assert [line.text for line in unsourced(text)] == [text]
     page = (

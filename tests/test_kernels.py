@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -24,6 +25,7 @@ from dphmm import (
     PolicyGraph,
     Query,
     SeededRandomness,
+    SensitivityHull,
     Stream,
     degree_of_protection,
     kernels,
@@ -32,6 +34,7 @@ from dphmm import (
 )
 from dphmm.kernels import compiling
 from dphmm.kernels.compiling import KEPT, ONCE, TOGETHER, Kernel, kernel
+from dphmm.noise.cones import fan_of
 
 SOURCE = Path(__file__).parent.parent / "src"
 
@@ -164,6 +167,28 @@ def test_squares_have_the_same_bits_too() -> None:
     for x, y in places.T:
         assert sums(x, y, x, y) == sums(float(x), float(y), float(x), float(y))
         assert sums(x, 0.0, 0.0, 0.0) == 2 * x * x
+
+
+def test_cells_of_the_plane_are_summed_as_those_of_space_bit_for_bit() -> None:
+    rng = np.random.default_rng(4)
+    for gamma in (None, Fraction(3, 10)):
+        corners = rng.integers(-40, 40, (7, 2))
+        body = SensitivityHull.from_lattice(np.concatenate([corners, -corners]), 1)
+        fan = fan_of(body, gamma)
+        assert {True, False} == {bool(one) for i in range(len(fan.cones)) for one in fan.cell(i)[3]}
+        for number in range(len(fan.cones)):
+            diagonal, inverse, volume, strict, free = fan.cell(number)
+            # A third axis on which every point is at zero adds nothing, and is no plane.
+            beside = (
+                np.append(diagonal, 1),
+                np.pad(inverse, (0, 1)),
+                volume,
+                np.append(strict, False),
+            )
+            weight, first, pairs = kernels.cells.moments(*beside, free, 0.7)
+            sums = weight, first[:2], pairs[:2, :2]
+            assert bits(kernels.cells.moments(*fan.cell(number), 0.7)) == bits(sums)
+            assert bits(kernels.cells.moments.plain(*fan.cell(number), 0.7)) == bits(sums)
 
 
 def double(numbers: np.ndarray) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from dphmm import (
     Query,
     Stream,
 )
+from dphmm.cost.words import OWN_MOVES
 from tests.promise_answers import ANSWERS, LINKS, Answer, seeded
 from tests.scenarios import run
 
@@ -107,3 +110,19 @@ def test_the_service_s_page_says_where_a_condition_holds() -> None:
     assert "under the `condition`" in (bodies.Tells.__doc__ or "")
     spent = bodies.LedgerPage.model_fields["spent"].description or ""
     assert "states that only repair hides may lose more by several questions" in spent
+
+
+def test_programs_read_the_whole_condition_of_the_model_s_own_moves() -> None:
+    walk = MarkovModel((np.eye(5) + np.roll(np.eye(5), 1, axis=1)) / 2, anywhere=0.01)
+    plan = Plan(PolicyGraph(5, [(0, 1), (1, 2)]), Query(range(5)))
+    stream = Stream(walk, plan, epsilon=1, start=0, randomness=seeded())
+    for place in (1, 2):
+        stream.release(place)
+    everybody = stream.statement()
+    limited = replace(everybody, delta=Fraction(1, 100), filled=True, before=Fraction(1))
+    for statement in (everybody, limited):
+        (line,) = (line for line in statement.text().splitlines() if OWN_MOVES in line)
+        told = statement.plain()["own"]["condition"].removeprefix(f"for {OWN_MOVES}")
+        assert line.endswith(f"{told}.")
+        assert told == replace(statement, stated_zeros=False).condition
+    assert "location set" in limited.plain()["own"]["condition"]

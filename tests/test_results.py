@@ -31,6 +31,7 @@ from dphmm.evaluate.effort import effort
 from dphmm.evaluate.evidence import studies
 from dphmm.evaluate.fingerprint import code_digest, code_files, file_digest
 from dphmm.evaluate.parts import kept
+from dphmm.evaluate.protocol import protocol
 from dphmm.evaluate.renewal import changes
 from dphmm.evaluate.runs import Done, run_studies
 
@@ -117,7 +118,50 @@ def test_the_evaluation_leads_to_the_sampler_and_to_every_kernel() -> None:
     files = code_files("dphmm.evaluate.late")
     names = {f"{file.parent.name}/{file.name}" for file in files}
     assert {"noise/mechanism.py", "release/stream.py", "kernels/sampler.py"} <= names
-    assert not any(name.startswith("tables/") for name in names)
+    assert "datasets/tracks.py" in names
+    assert "datasets/geolife.py" not in names
+    files = code_files("dphmm.evaluate.compare.daily")
+    assert "datasets/city.py" in {f"{file.parent.name}/{file.name}" for file in files}
+
+
+def test_what_makes_people_up_is_followed_and_what_reads_files_is_not(package: Path) -> None:
+    for name, code in {
+        "tables/__init__.py": "",
+        "tables/datasets/__init__.py": (
+            "from house.tables.datasets.city import build\n"
+            "from house.tables.datasets.reader import load\n"
+        ),
+        "tables/datasets/city.py": "def build():\n    return 1\n",
+        "tables/datasets/reader.py": "def load():\n    return 1\n",
+    }.items():
+        (package / name).parent.mkdir(exist_ok=True)
+        (package / name).write_text(code)
+    with (package / "study.py").open("a") as file:
+        file.write("from house.tables import datasets\nfrom house.tables.datasets import build\n")
+    before = code_digest("house.study", package)
+    assert changed(package, "tables/datasets/reader.py", "return 1", "return 2") == before
+    assert changed(package, "tables/datasets/city.py", "return 1", "return 2") != before
+
+
+def test_a_workload_s_fingerprint_is_of_all_that_is_no_word() -> None:
+    city = load_workload("city", None, quick=True)
+    later = [replace(trip, times=trip.times + 60) for trip in city.trips]
+    for changed in (
+        {"radius": "2"}, {"regular": False}, {"utc_offset_hours": 1}, {"window": 5},
+        {"twins": {"a": "b"}}, {"trips": later},
+    ):  # fmt: skip
+        assert replace(city, **changed).digest != city.digest, changed
+    assert replace(city, title="Another").digest == city.digest
+
+
+def test_a_changed_protocol_gives_every_workload_another_fingerprint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    city = load_workload("city", None, quick=True)
+    more = {**protocol(), "late": {**protocol()["late"], "steps": 99}}
+    before = city.digest
+    monkeypatch.setattr("dphmm.evaluate.workloads.protocol", lambda: more)
+    assert replace(city).digest != before
 
 
 def test_an_unknown_module_has_no_fingerprint() -> None:

@@ -206,6 +206,7 @@ class PrivacyStatement:
     def plain(self) -> dict[str, Any]:
         """The same in fields for programs: exact fractions as texts, `inf` without limit."""
         own = self.own
+        movers = f"for {OWN_MOVES}{self._conditions(False)}"
         return {
             "releases": self.releases,
             "spent": str(self.spent),
@@ -218,7 +219,7 @@ class PrivacyStatement:
             "windows": {length: str(most) for length, most in self.windows},
             "adaptive": self.adaptive,
             **plain_costs(self, self.condition.lstrip(",; ") or None),
-            "own": None if own is None else plain_costs(own, f"for {OWN_MOVES}"),
+            "own": None if own is None else plain_costs(own, movers),
             "tells": None if self.tells is None else self.tells.plain(),
         }
 

@@ -4,8 +4,9 @@ The code of a module is that module and every module of this package that it lea
 as text without comments, docstrings and empty lines. So a changed sampler gives another
 fingerprint, and a changed sentence about it does not. A package that imports its modules by name
 (`__getattr__`) leads to all of them. What a parent package does when it is imported is not part of
-it, unless something is imported from there: parents only collect names. Nor is the room `tables`:
-what it reads from files is in the digest of the data.
+it, unless something is imported from there: parents only collect names. A name of the room `tables`
+leads to the module that has it, such as the made-up city; a package of that room, imported as a
+whole, leads nowhere: it reads files, and what it reads is in the digest of the data.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["code_digest", "code_files", "file_digest"]
 SOURCE = Path(__file__).resolve().parents[1]
 LENGTH = 16
 DATA_ROOM = "tables"
-"""Left out: its work is the data, which have a digest of their own."""
+"""Its packages are left out: they read data, which have a digest of their own."""
 
 
 @cache
@@ -53,7 +54,7 @@ def code_files(module: str, source: Path = SOURCE) -> tuple[Path, ...]:
         name = waiting.pop()
         for other in _imports(name, found[name], source):
             path = _file(other, source)
-            if other in found or path is None or other.split(".")[1:2] == [DATA_ROOM]:
+            if other in found or path is None or _reads_data(other, path):
                 continue
             found[other] = path
             waiting.append(other)
@@ -88,8 +89,7 @@ def _imports(module: str, path: Path, source: Path) -> Iterable[str]:
             above = parents[: len(parents) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                yield base if _file(inner, source) is None else inner
+                yield _home(base, alias.name, source)
         elif isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
             if path.name == "__init__.py":
                 yield from (f"{module}.{inner.stem}" for inner in path.parent.glob("*.py"))
@@ -97,6 +97,25 @@ def _imports(module: str, path: Path, source: Path) -> Iterable[str]:
             # Modules that are imported by name.
             if node.value.startswith(f"{source.name}.") and _file(node.value, source):
                 yield node.value
+
+
+def _home(base: str, name: str, source: Path) -> str:
+    """The module that a name is imported from; packages that read data are looked through."""
+    inner = f"{base}.{name}"
+    if _file(inner, source) is not None:
+        return inner
+    path = _file(base, source)
+    if path is None or not _reads_data(base, path):
+        return base
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if any((alias.asname or alias.name) == name for alias in node.names):
+                return _home(node.module, name, source)
+    return base
+
+
+def _reads_data(module: str, path: Path) -> bool:
+    return path.name == "__init__.py" and module.split(".")[1:2] == [DATA_ROOM]
 
 
 def _running(tree: ast.AST) -> Iterable[ast.AST]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from dphmm.evaluate.division import (
     make_grid,
     make_trips,
 )
-from dphmm.evaluate.fingerprint import file_digest
+from dphmm.evaluate.fingerprint import LENGTH, file_digest
 from dphmm.evaluate.protocol import protocol, read_final
 from dphmm.geometry.query import Query
 from dphmm.tables import datasets
@@ -47,6 +48,9 @@ CITIES = {
 }
 STEP_KM = "0.01"
 """The lattice of released answers: ten metres."""
+
+WORDS = ("title", "rule", "files")
+"""What a page says of a workload; no result depends on it."""
 
 LEARNED = ("others", "same")
 """Whom the chain is learned from: people who are not evaluated, or everybody as in the paper."""
@@ -105,14 +109,13 @@ class Workload:
 
     @cached_property
     def digest(self) -> str:
-        """A fingerprint of everything that results depend on."""
-        dealt = sorted(protocol()["people"].items())
-        parts = hashlib.sha256(f"{self.name} {self.delta} {self.short} {STEP_KM} {dealt}".encode())
-        known = [*self.trips, *self.sequences, *(self.tested or [])]
-        parts.update(",".join(trip.person for trip in known).encode())
-        for array in (self.query.points, *(trip.states for trip in known)):
-            parts.update(np.ascontiguousarray(array).tobytes())
-        return parts.hexdigest()[:16]
+        """A fingerprint of everything that results depend on: all but words, and the protocol."""
+        parts = hashlib.sha256(json.dumps([STEP_KM, protocol()], sort_keys=True).encode())
+        for one in fields(self):
+            if one.name not in WORDS:
+                parts.update(f"\0{one.name}\0".encode())
+                parts.update(_bytes(getattr(self, one.name)))
+        return parts.hexdigest()[:LENGTH]
 
     def bands(self, times: IntArray) -> IntArray:
         """Which quarter of the local day each time lies in, from 0 (midnight to six)."""
@@ -152,6 +155,16 @@ class Workload:
         """The length of every move in kilometres."""
         places = self.grid.centers / 1000
         return np.asarray(np.linalg.norm(places[counts.row] - places[counts.col], axis=1))
+
+
+def _bytes(value: Any) -> bytes:
+    """A field of a workload as a fingerprint reads it."""
+    if isinstance(value, Grid):
+        return np.ascontiguousarray(value.centers).tobytes()
+    if not isinstance(value, list):
+        return repr(value).encode()
+    rows = [f"{trip.person} {trip.times.tolist()} {trip.states.tolist()}" for trip in value]
+    return "\n".join(rows).encode()
 
 
 def counted(sequences: Sequence[IntArray], n_states: int) -> sparse.csr_array:

@@ -11,7 +11,7 @@ from dphmm.kernels.compiling import kernel
 from dphmm.kernels.gauge import layer
 
 
-@kernel(lambda diagonal, inverse, volume, *rest: 2 * inverse.size * volume)
+@kernel(lambda diagonal, inverse, volume, *rest: 2 * inverse.size * volume, nogil=True)
 def moments(
     diagonal: IntArray, inverse: IntArray, volume: int, strict: Mask, free: int, epsilon: float
 ) -> tuple[float, FloatArray, FloatArray]:
@@ -23,6 +23,8 @@ def moments(
     layer (see `gauge.layer`).
     """
     rank = len(diagonal)
+    if rank == 2:
+        return _plane_moments(diagonal, inverse, np.int64(volume), strict, free, epsilon)
     weight = 0.0
     first = np.zeros(rank)
     pairs = np.zeros((rank, rank))
@@ -52,6 +54,43 @@ def moments(
             x[axis] = 0
             axis += 1
     return weight, first, pairs
+
+
+@kernel()
+def _plane_moments(
+    diagonal: IntArray, inverse: IntArray, volume: np.int64, strict: Mask, free: int, epsilon: float
+) -> tuple[float, FloatArray, FloatArray]:
+    """The same in the plane, bit for bit, in half the time: no arrays, no divisions of integers.
+
+    Maps are here, and a page waits for it at every move of a slider.
+    """
+    weight = first_a = first_b = aa = ab = ba = bb = 0.0
+    row_a = row_b = np.int64(0)
+    for _ in range(diagonal[1]):
+        next_a, next_b = row_a, row_b
+        for _ in range(diagonal[0]):
+            n_a = volume if strict[0] and next_a == 0 else next_a
+            n_b = volume if strict[1] and next_b == 0 else next_b
+            a, b = n_a / volume, n_b / volume
+            w = _weight(n_a + n_b, volume, free, epsilon)
+            weight += w
+            first_a += w * a
+            first_b += w * b
+            aa += w * a * a
+            ab += w * a * b
+            ba += w * b * a
+            bb += w * b * b
+            next_a = _next(next_a, inverse[0, 0], volume)
+            next_b = _next(next_b, inverse[0, 1], volume)
+        row_a = _next(row_a, inverse[1, 0], volume)
+        row_b = _next(row_b, inverse[1, 1], volume)
+    return weight, np.array([first_a, first_b]), np.array([[aa, ab], [ba, bb]])
+
+
+@kernel()
+def _next(n: np.int64, step: np.int64, volume: np.int64) -> np.int64:
+    """n + step modulo the volume, of two that are below it."""
+    return n + step - volume if n + step >= volume else n + step
 
 
 @kernel(lambda diagonal, inverse, volume, *rest: 2 * inverse.size * volume)

@@ -13,6 +13,10 @@ from dphmm.evaluate.compare.reading import log_scores
 
 __all__ = ["own_ranks"]
 
+EQUAL = 1e-3
+"""Logarithms closer than this are equally good: far above the rounding of single precision over a
+week of steps, and far below what could tell anybody anything."""
+
 
 def own_ranks(
     rows: list[FloatArray | None], own: Sequence[tuple[Chain, Belief]], tracks: int
@@ -30,6 +34,6 @@ def own_ranks(
     """
     scores = np.array([log_scores(rows, chain, start, tracks) for chain, start in own])
     mine = scores[np.arange(tracks) % len(own), np.arange(tracks)]
-    better = (scores > mine + 1e-9).sum(axis=0)
-    equal = (np.abs(scores - mine) <= 1e-9).sum(axis=0) - 1
+    better = (scores > mine + EQUAL).sum(axis=0)
+    equal = (np.abs(scores - mine) <= EQUAL).sum(axis=0) - 1
     return np.asarray(better + equal / 2, dtype=np.float64)
