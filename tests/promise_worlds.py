@@ -63,6 +63,13 @@ class World:
     def steps(self) -> int:
         return self.answers[-1].time
 
+    @property
+    def repaired(self) -> set[tuple[int, int]]:
+        """The links, and those that repair added for the first question of a step."""
+        firsts = {one.time: one.step for one in reversed(self.stream.said)}
+        added = (pair for step in firsts.values() for pair in step.added.tolist())
+        return self.links | {(min(pair), max(pair)) for pair in added}
+
     def step(self, time: int, own: bool = False) -> np.ndarray:
         """The probabilities of the models' moves that together lead into a time."""
         whole = np.eye(len(self.current))
@@ -93,10 +100,6 @@ class World:
 
     def at(self, time: int) -> list[Answer]:
         return [answer for answer in self.answers if answer.time == time]
-
-    def counted(self, time: int) -> list[Answer]:
-        """The answers at a time that statements count."""
-        return [answer for answer in self.answers[self.resumed :] if answer.time == time]
 
     def release(self, state: int, epsilon: Fraction | None = None) -> None:
         release = self.stream.release(state, epsilon)
@@ -145,15 +148,19 @@ class World:
         places = set(self.current[alive].tolist())
         return {s for s in places if answer.possible[s]} if self.plan.delta else places
 
-    def paths(self, legal: bool, own: bool = False) -> np.ndarray:
-        """Every path, or every one that the model allows; none that delta has left out."""
+    def paths(self, legal: bool, own: bool = False, first: int = 0) -> np.ndarray:
+        """Every path, or every one that the model allows; none that delta has left out.
+
+        Of what a claim counts, that is: of the answers from `first` on.
+        """
+        claimed = self.answers[first:]
         found: list[tuple[tuple[int, ...], np.ndarray]] = [((), self.entered())]
         for time in range(1, self.steps + 1):
             moves = self.moves(time, own)
             inside = [
                 state
                 for state in range(self.n)
-                if not self.plan.delta or all(a.possible[state] for a in self.counted(time))
+                if not self.plan.delta or all(a.possible[state] for a in claimed if a.time == time)
             ]
             longer = []
             for path, alive in found:

@@ -81,6 +81,13 @@ def test_seconds_among_milliseconds_are_bad_rows(tmp_path: Path) -> None:
     assert (len(table), report.rows_bad, report.first_bad[0].line) == (11, 1, 6)
 
 
+def test_days_of_a_spreadsheet_are_named(tmp_path: Path) -> None:
+    days = [45413 + (480 + 5 * n) / 1440 for n in range(12)]
+    told = imported(file_of(tmp_path, text_of([f"{day:.8f}" for day in days])))
+    assert told.exit_code == 2
+    assert "not as a spreadsheet's number of days" in told.stderr
+
+
 @pytest.mark.parametrize("form", ["%m/%d/%Y %I:%M", "%m/%d/%Y %H:%M %p"])
 def test_half_of_a_twelve_hour_form_is_refused(tmp_path: Path, form: str) -> None:
     file = file_of(tmp_path, text_of([f"{time:%m/%d/%Y %I:%M %p}" for time, _, _ in FIXES]))
@@ -105,6 +112,26 @@ def test_people_with_a_point_in_their_number_are_refused() -> None:
     table = pl.DataFrame(FIXES, schema=["time", "lat", "lon"], orient="row")
     with pytest.raises(DataError, match="person must be a text or a whole number"):
         datasets.load_tracks(table.with_columns(person=pl.lit(7.0)))
+
+
+def test_names_that_no_release_would_take_are_bad_rows(tmp_path: Path) -> None:
+    names = ["x" * 201, "a\u200bb", *["ann"] * 10]
+    rows = [f"{name},{line}" for name, line in zip(names, text_of(TIMES).split()[1:], strict=True)]
+    file = file_of(tmp_path, "\n".join(["person,time,lat,lon", *rows, ""]))
+    report = datasets.load_tracks(file).report
+    assert report.problems == {"person must be 1 to 200 printable characters": 2}
+    for person in ("", "a\nb"):
+        told = imported(file_of(tmp_path, text_of(TIMES)), "--person", person)
+        assert told.exit_code == 2
+        assert "person must be 1 to 200 printable characters" in told.stderr
+
+
+def test_the_accents_of_a_mac_make_nobody_two_people(tmp_path: Path) -> None:
+    file_of(tmp_path, text_of(TIMES), "Rene\u0301.csv")
+    (tmp_path / "more").mkdir()
+    rows = [f"Ren\u00e9,{line}" for line in text_of(TIMES).split()[1:]]
+    file_of(tmp_path / "more", "\n".join(["person,time,lat,lon", *rows, ""]), "b.csv")
+    assert set(datasets.load_tracks(tmp_path).table["person"]) == {"Ren\u00e9"}
 
 
 # Places
@@ -208,3 +235,32 @@ def test_one_point_outside_again_and_again_is_asked_about(tmp_path: Path, marker
     told = imported(file, "--outside", "drop", "--gaps", "allow", "--replace")
     assert told.exit_code == 0
     assert "same point" not in told.stderr
+
+
+# Letters beside degrees, where no import has read them
+
+
+@pytest.mark.parametrize("command", ["learn", "release", "evaluate"])
+def test_letters_beside_degrees_are_refused_where_they_are_not_read(
+    tmp_path: Path, command: str
+) -> None:
+    town = tmp_path / "town"
+    assert imported(file_of(tmp_path, text_of(TIMES))).exit_code == 0
+    toml = town / "scenario.toml"
+    assert run("learn", town / "trips.csv", "--scenario", toml, "--force").exit_code == 0
+    rows = [f"ann,{time},{a},S,{b},E" for time, (_, a, b) in zip(TIMES, FIXES, strict=True)]
+    south = file_of(tmp_path, "\n".join(["person,time,lat,ns,lon,ew", *rows, ""]), "south.csv")
+    given: dict[str, tuple[object, ...]] = {
+        "learn": (south, "--scenario", toml, "-o", tmp_path / "new"),
+        "release": (toml, south, "-o", tmp_path / "new"),
+        "evaluate": (toml, south),
+    }
+    told = run(command, *given[command])
+    assert told.exit_code == 2
+    assert "south.csv:1: header must have degrees with a sign, got letters" in told.stderr
+    assert "dphmm import --map" in told.stderr
+    assert not (tmp_path / "new").exists()
+    rows = [row.split(",")[:3] + row.split(",")[4:5] for row in rows]
+    plain = "\n".join(["person,time,lat,lon", *(",".join(row) for row in rows), ""])
+    south.write_text(plain)
+    assert run(command, *given[command], *(["--force"] if command == "learn" else [])).exit_code < 2

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dphmm import MarkovModel, Plan, PolicyGraph, Query, Stream
+from dphmm.cost.words import EACH_QUESTION
 from tests.promise_answers import seeded
 
 
@@ -76,3 +77,19 @@ def test_what_answers_tell_of_linked_states_counts_those_that_repair_has_linked(
     assert told <= log(statement.tells.realised) * (1 + 1e-9)
     if statement.tells.leakage is not None:
         assert told <= (statement.tells.leakage.linked or 0)
+
+
+def test_a_link_that_only_the_second_question_has_is_not_called_one_of_the_step() -> None:
+    """0 and 2 are linked so that the second has full rank; the first tells them far apart."""
+    plan = Plan(PolicyGraph(4, [(0, 1), (2, 3)]), Query([0, 1, 50, 51], name="first"))
+    stream = Stream(MarkovModel(np.full((4, 4), 0.25)), plan, epsilon=1, start=0)
+    stream.release(0)
+    alone = stream.statement()
+    stream.release_also(0, Query([[0, 0], [1, 0], [0, 1], [1, 1]], name="second"))
+    assert [one.step.policy.has_edge(0, 2) for one in stream.said] == [False, True]
+    statement = stream.statement()
+    assert statement.linked == 2 < statement.worst_pair
+    assert EACH_QUESTION in statement.text()
+    assert EACH_QUESTION not in alone.text()
+    assert statement.tells is not None
+    assert log(statement.tells.realised) <= 2

@@ -63,8 +63,12 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
 
 
 def _linked(stream: Stream) -> PolicyGraph:
-    """Who is linked: by the policy, and by what repair added to it for any of the answers."""
-    added = [step.added for step in {id(one.step): one.step for one in stream.said}.values()]
+    """Who is linked: by the policy, and by what repair added to it for any of the answers.
+
+    Of several questions of a step the first: what it links is linked for the others, too.
+    """
+    firsts = {one.time: one.step for one in reversed(stream.said)}
+    added = [step.added for step in {id(step): step for step in firsts.values()}.values()]
     return stream.plan.policy.with_edges(np.unique(np.sort(np.concatenate(added)), axis=0))
 
 

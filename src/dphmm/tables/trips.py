@@ -259,6 +259,15 @@ def find_columns(
     places = states.place_columns
     located = "state" in found or (places and all(place in found for place in places))
     wanted = ["time"] if person else ["person", "time"]
+    if "state" not in found and "latitude" in found:
+        # Read without its letter, a place in the south would be one in the north.
+        halves = match_columns(f"{name}:{line}", header, ("north_south", "east_west"), None)
+        if halves:
+            raise DataError(
+                f"{name}:{line}: header must have degrees with a sign, got letters of a half of "
+                f"the Earth beside them ({', '.join(halves.values())}); bring the trips to the map "
+                f"first, by dphmm import --map"
+            )
     missing = [column for column in wanted if column not in found]
     if not located:
         missing.append(" or ".join(["state", *([" and ".join(places)] if places else [])]))

@@ -103,7 +103,7 @@ def place_trips(
         way_out = "take another map, or leave out what is outside (--outside drop)"
         if _seem_exchanged(coordinates, places, town):
             way_out = f"{places[0]} and {places[1]} seem exchanged: say which column is which, by "
-            way_out += "--column or columns="
+            way_out += "--column or columns=, or make the map around the other place"
         raise DataError(
             f"tracks must lie on the map, got {len(far)} of {fixes} fixes outside; {way_out}"
         )

@@ -22,7 +22,9 @@ UNKNOWN = "time must be a time such as 2024-03-05T12:00:00Z or a number, or as -
 TWICE = "time must not lie in the hour that clocks had twice: write its offset, such as +02:00"
 SKIPPED = "time must not lie in the hour that clocks skipped"
 ROUNDED = "time must be written in full, not rounded before an exponent"
-FAULTS = (UNKNOWN, TWICE, SKIPPED, ROUNDED)
+DAYS = "time must be written as a date, not as a spreadsheet's number of days"
+FAULTS = (UNKNOWN, TWICE, SKIPPED, ROUNDED, DAYS)
+_DAYS = r"^[345]\d{4}[.,]\d+$"
 _POWER = r"^\d(?:\.(\d*))?[eE]\+?(\d+)$"
 _LARGEST_OFFSET = 14 * 60
 _UNIX = {"unix": 1e6, "unix-ms": 1e3, "unix-us": 1.0, "unix-ns": 1e-3}
@@ -99,7 +101,8 @@ class Times:
         self._check_kind(given)
         text = given.cast(polars.String).str.strip_chars()
         if self.form == _WHOLE:
-            return text.cast(polars.Int64, strict=False), nothing
+            days = polars.when(text.str.contains(_DAYS)).then(polars.lit(DAYS))
+            return text.cast(polars.Int64, strict=False), polars.select(days).to_series()
         if self.form in _UNIX:
             micros = text.cast(polars.Float64, strict=False) * _UNIX[self.form]
             micros = micros.round().cast(polars.Int64, strict=False)
