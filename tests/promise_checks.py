@@ -115,7 +115,7 @@ class Losses:
     """
 
     def __init__(self, world: World, first: int, legal: bool, own: bool = False) -> None:
-        answers, paths = world.answers[first:], world.paths(legal, own)
+        answers, paths = world.answers[first:], world.paths(legal, own, first)
         self.own = own
         began = world.answers[first - 1].time if first else 0
         if legal:

@@ -94,10 +94,6 @@ class World:
     def at(self, time: int) -> list[Answer]:
         return [answer for answer in self.answers if answer.time == time]
 
-    def counted(self, time: int) -> list[Answer]:
-        """The answers at a time that statements count."""
-        return [answer for answer in self.answers[self.resumed :] if answer.time == time]
-
     def release(self, state: int, epsilon: Fraction | None = None) -> None:
         release = self.stream.release(state, epsilon)
         if release.silent:
@@ -145,15 +141,19 @@ class World:
         places = set(self.current[alive].tolist())
         return {s for s in places if answer.possible[s]} if self.plan.delta else places
 
-    def paths(self, legal: bool, own: bool = False) -> np.ndarray:
-        """Every path, or every one that the model allows; none that delta has left out."""
+    def paths(self, legal: bool, own: bool = False, first: int = 0) -> np.ndarray:
+        """Every path, or every one that the model allows; none that delta has left out.
+
+        Of what a claim counts, that is: of the answers from `first` on.
+        """
+        claimed = self.answers[first:]
         found: list[tuple[tuple[int, ...], np.ndarray]] = [((), self.entered())]
         for time in range(1, self.steps + 1):
             moves = self.moves(time, own)
             inside = [
                 state
                 for state in range(self.n)
-                if not self.plan.delta or all(a.possible[state] for a in self.counted(time))
+                if not self.plan.delta or all(a.possible[state] for a in claimed if a.time == time)
             ]
             longer = []
             for path, alive in found:

@@ -277,6 +277,20 @@ def test_learning_says_how_much_was_counted_and_doubts_a_wrong_step(cabs: Path) 
     assert "note: most steps come after a gap; is '5 min' the right time step?" in few.stderr
 
 
+def test_a_private_model_that_is_forced_is_written_whatever_people_did(cabs: Path) -> None:
+    town, model = cabs / "town", cabs / "town" / "other.npz"
+    ok("import", cabs / "train", *AROUND, "-o", town)
+    learn = ("learn", town / "trips.csv", "--states", town / "cells.csv", "-o", model)
+    nobody_moves = (*learn, "--time-step", "1 min", "--epsilon", 1)
+    assert run(*nobody_moves).exit_code == 2
+    assert not model.exists()
+    forced = run(*nobody_moves, "--force")
+    assert forced.exit_code == 0
+    assert model.exists()
+    assert "note: private: most steps come after a gap" in forced.stderr
+    assert "gap" not in forced.stdout
+
+
 # Nothing edited is lost
 
 

@@ -272,9 +272,9 @@ def check_all_questions(found: Changed) -> None:
     answers = sorted([*world.answers[world.resumed :], *found.others], key=lambda a: a.time)
     both = replace(world, answers=[*world.answers[: world.resumed], *answers])
     losses = Losses(both, both.resumed, legal=world.stated)
-    if (
-        found.others and world.stated
-    ):  # the other question's start was known when it was first asked
+    if found.others and world.stated:
+        # Each question's condition counts from its own start, which was known when it was first
+        # asked: the sum is promised to paths that are possible from both.
         assert isinstance(both, Begun)
         asked = replace(both, anew=found.asked)
         held = Losses(asked, both.resumed, legal=True).paths.tolist()

@@ -347,7 +347,7 @@ def test_files_that_are_not_read_are_named(tmp_path: Path) -> None:
     for name in ("b.kml", "c.KML", "README.md"):
         (folder / name).write_text("x")
     assert datasets.load_tracks(folder).report.doubts == {
-        "not read, since .kml is no kind that is known": 2
+        "not read, since .kml is no kind that is read": 2
     }
 
 

@@ -48,7 +48,7 @@ TRIPS = "trips.csv"
 @click.option("--time", metavar="FORM",
               help="unix, unix-ms, unix-us, unix-ns, iso, or like '%d/%m/%Y %H:%M'.")  # fmt: skip
 @click.option("--zone", help="The place of times that name no zone, such as Europe/Berlin.")
-@click.option("--person", help="Whose rows they are, all of them.")
+@click.option("--person", help="Whose rows they are, if no column says so.")
 @click.option("--owner", type=click.Choice(["file", "folder"]),
               help="What tells people apart where no column does; by default the file, unless a "
               "file looks like several people's.")  # fmt: skip
@@ -141,6 +141,8 @@ def command(
         )
     if placed.split:
         note(f"{placed.split} moments {datasets.placing.SPLIT}")
+    if placed.again and outside == "keep":
+        note(f"{placed.again} fixes {datasets.placing.AGAIN}")
     if as_json:
         facts = {name: value for name, value in vars(placed).items() if name != "table"}
         facts |= {"steps": len(placed.table), "bad_rows": report.rows_bad, "taken": report.taken}

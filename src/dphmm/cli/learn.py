@@ -248,7 +248,17 @@ def command(
             learned = _on_spark(master, trips, states, clock, columns, options)
         else:
             tracks = read_tracks(trips, states, clock, columns)
-            lost = _lost(tracks, clock, levels or support, Path(trips).name)
+            lost = _lost(tracks, levels or support)
+            # Whoever forces a private model has a model of every file that can be read: that
+            # there is none would tell about the people in it.
+            if not lost["moves"] + lost["beyond"] and not (force and epsilon is not None):
+                raise DataError(
+                    f"{Path(trips).name}: trips must hold neighbouring steps, got {lost['gaps']} "
+                    f"gaps and no move; is {clock.step!r} the right time step?"
+                )
+            if lost["gaps"] > lost["moves"] + lost["beyond"]:
+                whose = "" if epsilon is None else "private: "
+                note(f"{whose}most steps come after a gap; is {clock.step!r} the right time step?")
             inside = partial(judging_scenario, states=states, file=scenario, clock=clock)
             if confidence == HELD_OUT:
                 options["counting"] = calibrated(
@@ -314,17 +324,10 @@ def _told(lost: dict[str, int], judged: Judgement | None, private: bool) -> list
     return [PRIVATE, *told] if private else told
 
 
-def _lost(tracks: People, clock: Clock, within: Any, name: str) -> dict[str, int]:
+def _lost(tracks: People, within: Any) -> dict[str, int]:
     """How many people and moves there are, and what does not count."""
     moves = Moves.joined(Moves.of_rows(slots, visited) for slots, visited in tracks)
     gaps = sum(len(set(slots)) - 1 for slots, _ in tracks) - len(moves)
-    if not len(moves):
-        raise DataError(
-            f"{name}: trips must hold neighbouring steps, got {gaps} gaps and no move; "
-            f"is {clock.step!r} the right time step?"
-        )
-    if gaps > len(moves):
-        note(f"most steps come after a gap; is {clock.step!r} the right time step?")
     beyond = 0
     if isinstance(within, Levels):
         beyond = within.beyond(moves.sources, moves.targets)

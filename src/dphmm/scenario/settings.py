@@ -55,7 +55,7 @@ class Policy:
         if self.distance is not None:
             radius = exact(self.distance, "distance")
             if radius < 0:
-                raise ArgumentError(f"distance must not be negative, got {self.distance!r}")
+                raise ArgumentError(f"distance must not be negative, got {as_text(radius)}")
             object.__setattr__(self, "distance", radius)
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from dphmm._types import IntArray
 from dphmm.errors import DataError, require
 from dphmm.tables.clock import Clock, Slots
+from dphmm.tables.columns import NOT_WHOLE
 from dphmm.tables.states import States
-from dphmm.tables.trips import NOT_WHOLE, find_columns
+from dphmm.tables.trips import find_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

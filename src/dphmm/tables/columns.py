@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from dphmm.errors import DataError, expect
 
-__all__ = ["ALIASES", "match_columns"]
+__all__ = ["ALIASES", "NOT_WHOLE", "match_columns"]
 
 ALIASES = {
     "person": ("person", "person_id", "user", "user_id", "userid", "uid", "device", "device_id",
@@ -44,6 +44,8 @@ ALIASES = {
 
 UNIT = re.compile(r"\s*(\[[^\]]*\]|\([^)]*\))\s*$")
 """In what something is measured, behind its name."""
+NOT_WHOLE = "person must be a text or a whole number, got a number with a point"
+"""7 and 7.0 would be two people."""
 _MARK = "# "
 """Before the first name of a header in some files."""
 

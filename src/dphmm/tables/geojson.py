@@ -24,25 +24,44 @@ _DIGITS = 7
 def track_records(document: Any) -> list[dict[str, Any]]:
     """The points of a document, each with the properties of its feature.
 
-    A line, or several points, have one time each in a list among the properties.
+    A line, or several points, have one time each in a list among the properties; several lines
+    have a list of lists, or one. A feature of another kind, or of none, is a point nowhere, so
+    that whoever counts rows counts it.
+
+    >>> track_records({"type": "Feature", "geometry": None, "properties": {"time": 3}})
+    []
     """
-    records = []
+    records, known = [], False
     for each in features_of(document):
-        geometry, properties = each.get("geometry") or {}, each.get("properties") or {}
-        places = geometry.get("coordinates")
-        if geometry.get("type") == "Point":
-            places = [places]
-        elif geometry.get("type") not in ("LineString", "MultiPoint"):
-            continue
-        times = next((properties[n] for n in _TIMES if isinstance(properties.get(n), list)), None)
+        properties = each.get("properties") or {}
+        places = _places(each.get("geometry") or {})
+        beside = properties.get("coordinateProperties")
+        given = {**beside, **properties} if isinstance(beside, dict) else properties
+        times = next((given[n] for n in _TIMES if isinstance(given.get(n), list)), None)
         plain = {key: value for key, value in properties.items() if key not in _TIMES or not times}
-        for number, place in enumerate(places if isinstance(places, list) else []):
+        plain.pop("coordinateProperties", None)
+        if times and isinstance(times[0], list):
+            times = [time for part in times for time in part]
+        for number, place in enumerate(places or [None]):
             where = place if isinstance(place, list) and len(place) >= 2 else [None, None]
             record = {**plain, "longitude": where[0], "latitude": where[1]}
             if times is not None:
                 record["time"] = times[number] if number < len(times) else None
             records.append(record)
-    return records
+        known |= bool(places)
+    return records if known else []
+
+
+def _places(geometry: Mapping[str, Any]) -> list[Any]:
+    """The coordinates of points and lines, one after the other."""
+    kind, places = geometry.get("type"), geometry.get("coordinates")
+    if kind == "Point":
+        return [places]
+    if kind not in ("LineString", "MultiPoint", "MultiLineString") or not isinstance(places, list):
+        return []
+    if kind != "MultiLineString":
+        return places
+    return [place for line in places if isinstance(line, list) for place in line]
 
 
 def features_of(document: Any) -> list[dict[str, Any]]:

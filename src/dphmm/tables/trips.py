@@ -19,7 +19,7 @@ import numpy as np
 
 from dphmm.errors import ArgumentError, DataError, check_name, require
 from dphmm.tables.clock import Clock, Slots
-from dphmm.tables.columns import match_columns
+from dphmm.tables.columns import NOT_WHOLE, match_columns
 from dphmm.tables.files import as_path
 from dphmm.tables.frames import as_polars, is_table, not_trips
 from dphmm.tables.states import States
@@ -38,9 +38,6 @@ Record: TypeAlias = tuple[int, Mapping[str, Any]]
 
 TOGETHER = 10_000
 """Rows of a file whose coordinates are looked up together."""
-
-NOT_WHOLE = "person must be a text or a whole number, got a number with a point"
-"""7 and 7.0 would be two people."""
 
 Place: TypeAlias = int | list[float]
 """Where a row says somebody was: a state, or coordinates in the order of `place_columns`."""
@@ -262,6 +259,15 @@ def find_columns(
     places = states.place_columns
     located = "state" in found or (places and all(place in found for place in places))
     wanted = ["time"] if person else ["person", "time"]
+    if "state" not in found and "latitude" in found:
+        # Read without its letter, a place in the south would be one in the north.
+        halves = match_columns(f"{name}:{line}", header, ("north_south", "east_west"), None)
+        if halves:
+            raise DataError(
+                f"{name}:{line}: header must have degrees with a sign, got letters of a half of "
+                f"the Earth beside them ({', '.join(halves.values())}); bring the trips to the map "
+                f"first, by dphmm import --map"
+            )
     missing = [column for column in wanted if column not in found]
     if not located:
         missing.append(" or ".join(["state", *([" and ".join(places)] if places else [])]))

@@ -1,7 +1,8 @@
 """Latitude and longitude however a file holds them: degrees, parts of them, or points in a column.
 
-Points are WKT (`POINT (13.4 52.5)`) or the WKB of GeoParquet, with the longitude first. Watches
-count semicircles, 2**31 to half of the Earth, and phones ten-millionths of a degree.
+Points are WKT (`POINT (13.4 52.5)`) or WKB, as GeoParquet and PostGIS (in digits) have them, with
+the longitude first. Watches count semicircles, 2**31 to half of the Earth, and phones
+ten-millionths of a degree.
 """
 
 from __future__ import annotations
@@ -23,8 +24,14 @@ __all__: list[str] = []
 BOTH = ("latitude", "longitude")
 _NUMBER = r"([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 _WKT = rf"^(?i:SRID=4326;)?\s*(?i:POINT)\s*(?i:ZM?|M)?\s*\(\s*{_NUMBER}\s+{_NUMBER}[\s\d.eE+-]*\)$"
-_WKB_POINT = {b"\x01\x01\x00\x00\x00": "<f8", b"\x00\x00\x00\x00\x01": ">f8"}
-_WKB_LENGTH = 21
+_WKB_POINT = {
+    b"\x01\x01\x00\x00\x00": "<f8",
+    b"\x00\x00\x00\x00\x01": ">f8",
+    b"\x01\x01\x00\x00\x20\xe6\x10\x00\x00": "<f8",
+    b"\x00\x20\x00\x00\x01\x00\x00\x10\xe6": ">f8",
+}
+"""What stands before the coordinates of a point: their order, and of EWKB that they are degrees."""
+_WKB_DIGITS = r"^0[01][0-9A-Fa-f]{40}([0-9A-Fa-f]{8})?$"
 _SEMICIRCLE, _E7 = 180 / 2**31, 1e-7
 AROUND = 0.1
 """The share of longitudes above 180 from which on they are taken to go to 360."""
@@ -75,8 +82,16 @@ class Degrees:
         polars = require("polars", "geo")
         if not self._point:
             return fields
-        if fields.schema["point"] == polars.Binary:
-            found = np.array([_of_wkb(each) for each in fields["point"]]).reshape(-1, 2)
+        points = fields["point"]
+        if str(points.dtype).startswith("Extension"):
+            points = points.ext.storage()
+        if points.dtype == polars.Struct:
+            both = points.struct.unnest().rename({"x": "longitude", "y": "latitude"})
+            return fields.drop("point").with_columns(both.select("longitude", "latitude"))
+        if points.dtype == polars.String and points.str.contains(_WKB_DIGITS).any():
+            points = points.str.strip_chars().str.decode("hex", strict=False)
+        if points.dtype == polars.Binary:
+            found = np.array([_of_wkb(each) for each in points]).reshape(-1, 2)
             pair = {"longitude": found[:, 0], "latitude": found[:, 1]}
             # What is no point is no number either, and no row that is kept.
             series = [polars.Series(name, cells, nan_to_null=True) for name, cells in pair.items()]
@@ -131,8 +146,8 @@ class Degrees:
 
 
 def _of_wkb(given: Any) -> tuple[float, float]:
-    order = _WKB_POINT.get(bytes(given[:5])) if given is not None else None
-    if order is None or len(given) != _WKB_LENGTH:
+    before = b"" if given is None else bytes(given[:-16])
+    if before not in _WKB_POINT:
         return np.nan, np.nan
-    x, y = np.frombuffer(given, order, 2, 5).tolist()
+    x, y = np.frombuffer(given, _WKB_POINT[before], 2, len(before)).tolist()
     return x, y

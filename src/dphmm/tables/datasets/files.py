@@ -73,7 +73,7 @@ def load_tracks(
     sources = find_sources(paths, "file" if owner is None else owner, person)
     reader = _Reader(wishes, listed, progress, sum(source.size for _, source in sources))
     parts = reader.read(sources)
-    doubts = {f"not read, since {e} is no kind that is known": n for e, n in unread(paths).items()}
+    doubts = {f"not read, since {e} is no kind that is read": n for e, n in unread(paths).items()}
     return _joined([*parts, ([], LoadReport(0, 0, 0, doubts=doubts))])
 
 

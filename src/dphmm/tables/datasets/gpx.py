@@ -37,6 +37,7 @@ class _Points:
         self._point: tuple[str, str, int] | None = None
         self._time = ""
         self._in_time = False
+        self._depth = 0
         self._tracks, self._name = 0, ""
         self._in_name: bool | None = None
 
@@ -57,8 +58,10 @@ class _Points:
         if tag == _POINT:
             line = self.parser.CurrentLineNumber
             self._point = (attributes.get("lat", ""), attributes.get("lon", ""), line)
-            self._time = ""
-        self._in_time = tag == "time" and self._point is not None
+            self._time, self._depth = "", -1
+        self._depth += 1
+        # What stands deeper, in an extension, is another time.
+        self._in_time = tag == "time" and self._point is not None and self._depth == 1
 
     def _text(self, text: str) -> None:
         if self._in_time:
@@ -68,6 +71,7 @@ class _Points:
 
     def _end(self, tag: str) -> None:
         self._in_time = False
+        self._depth -= 1
         if tag.rpartition(":")[2] == "name" and self._in_name:
             self._in_name = None
         if tag.rpartition(":")[2] == _POINT and self._point is not None:

@@ -27,6 +27,9 @@ __all__ = ["Placed", "place_trips"]
 FAR = 1000.0
 """Metres that nobody goes within a moment."""
 SPLIT = "have one person in two places, more than 1 km apart: is it the right column of people?"
+AGAIN = "outside the map are at one and the same point; if it stands for no fix, --outside drop"
+OFTEN = 5
+"""Fixes at the very same point outside the map, from which on somebody may have written it."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Placed:
     """Steps that follow after a gap: no move."""
     split: int = 0
     """Moments at which somebody is in two places, far apart."""
+    again: int = 0
+    """Fixes outside that are at the point where most of these are, to the last digit."""
 
     def __str__(self) -> str:
         half, most = measure(self.half_within, "m"), measure(self.all_within, "m")
@@ -84,7 +89,9 @@ def place_trips(
         got = f"x and y; {METRES}" if "x" in table.columns and "latitude" in places else "none"
         raise DataError(f"tracks must hold times with {wanted}, as the map has, got {got}")
     if clock.has_dates != table.schema["time"].is_temporal():
-        got = "whole numbers" if clock.has_dates else "dates"
+        got = "dates"
+        if clock.has_dates:
+            got = "whole numbers; say how they are written (--time unix, or like '%Y%m%d')"
         raise DataError(f"tracks must have times for steps of {clock.step!r}, got {got}")
     fixes = len(table)
     coordinates = table.select(places).to_numpy()
@@ -96,7 +103,7 @@ def place_trips(
         way_out = "take another map, or leave out what is outside (--outside drop)"
         if _seem_exchanged(coordinates, places, town):
             way_out = f"{places[0]} and {places[1]} seem exchanged: say which column is which, by "
-            way_out += "--column or columns="
+            way_out += "--column or columns=, or make the map around the other place"
         raise DataError(
             f"tracks must lie on the map, got {len(far)} of {fixes} fixes outside; {way_out}"
         )
@@ -125,6 +132,7 @@ def place_trips(
         moves=moves,
         gaps=lost,
         split=_count_split(table, town),
+        again=_count_again(coordinates[away]),
     )
 
 
@@ -173,6 +181,13 @@ def _count_split(table: pl.DataFrame, town: Map) -> int:
         .agg((polars.col(name).max() - polars.col(name).min()).alias(name) for name in ("x", "y"))
     )
     return int((spread["x"].pow(2) + spread["y"].pow(2) > FAR**2).sum())
+
+
+def _count_again(outside: FloatArray) -> int:
+    """How many fixes are where most of them are, if they are there so often."""
+    _, times = np.unique(outside, axis=0, return_counts=True)
+    most = int(times.max(initial=0))
+    return most if most >= OFTEN else 0
 
 
 def _quantile(far: FloatArray, share: float) -> float:

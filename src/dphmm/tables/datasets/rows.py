@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from dphmm.errors import ArgumentError, DataError, require
+from dphmm.errors import LONGEST_NAME, ArgumentError, DataError, check_name, require
 from dphmm.release.hours import find_zone
-from dphmm.tables.columns import ALIASES, match_columns
+from dphmm.tables.columns import ALIASES, NOT_WHOLE, match_columns
 from dphmm.tables.datasets.degrees import BOTH, METRES, Degrees, find_parts
 from dphmm.tables.datasets.reading import BadRow, LoadReport, first_problem, on_earth
 from dphmm.tables.datasets.times import FAULTS, Times, check_form
@@ -32,6 +32,7 @@ _METRES = re.compile(r"(?i)easting|northing|utm|(^|[^a-z])epsg")
 """Names of columns that are no degrees."""
 
 METRES_A_DEGREE = 111_195.0
+NO_NAME = f"person must be 1 to {LONGEST_NAME} printable characters"
 _OTHER = "other:"
 """Before the number of a column that is not used."""
 
@@ -55,6 +56,8 @@ class Wishes:
 
     def __post_init__(self) -> None:
         find_zone(self.time_zone, "time_zone")
+        if self.person is not None:
+            check_name(self.person, "person")
         check_form(self.time)
         for name in self.columns or {}:
             if name not in ALIASES:
@@ -194,11 +197,15 @@ class Meaning:
                 .otherwise(clock)
                 .alias("time")
             ).drop("date")
+        whose = fields.schema["person"]
+        if whose.is_float() or whose.is_decimal():
+            raise DataError(f"{self.times.file}: {NOT_WHOLE}")
         self.times.settle(fields.filter("whole")["time"] if "whole" in fields else fields["time"])
         fields = self._degrees.parted(fields)
         texts = [name for name in self.place if fields.schema[name] == polars.String]
         rows = fields.with_columns(
-            polars.col("person").cast(polars.String).str.strip_chars(),
+            # Names of files on a Mac have accents of their own; nobody is two people for that.
+            polars.col("person").cast(polars.String).str.strip_chars().str.normalize("NFC"),
             *self.times.utc(fields["time"], fields["number"]),
             polars.col(texts).str.strip_chars().str.replace(self._comma, "${1}.${2}"),
         )
@@ -232,6 +239,8 @@ class Meaning:
         if "whole" in rows.columns:
             checks.append((column("whole"), "row must have the fields of the header"))
         checks.append((column("person") != "", "person must be given"))
+        nameless = [name for name in rows["person"].unique() if not _is_name(name)]
+        checks.append((~column("person").is_in(nameless), NO_NAME))
         checks += [(column("fault").ne_missing(fault), fault) for fault in FAULTS]
         if self.place == ("latitude", "longitude"):
             return checks + on_earth(column("latitude"), column("longitude"))
@@ -262,6 +271,14 @@ class Meaning:
             ),
         )
         return good, report + self.report()
+
+
+def _is_name(name: str | None) -> bool:
+    """Whether releases would take it, too; rows without a name have a fault of their own."""
+    try:
+        return name is None or bool(check_name(name, "person"))
+    except ArgumentError:
+        return False
 
 
 def _holds_more(kind: pl.DataType) -> bool:

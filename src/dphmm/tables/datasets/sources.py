@@ -85,14 +85,25 @@ def _expand(path: str) -> list[_Found]:
 
 
 def unread(paths: Iterable[str | Path]) -> dict[str, int]:
-    """How many files of folders and patterns may hold tracks and are not read, by their ending."""
+    """How many files may hold tracks and are not read, by their ending; in archives too."""
     counts: Counter[str] = Counter()
     for path in map(str, paths):
         is_folder = Path(path).is_dir()
         files = Path(path).rglob("*") if is_folder else map(Path, glob(path, recursive=True))
-        endings = (file.suffix.lower() for file in files if file.is_file())
-        counts.update(ending for ending in endings if ending in OTHERS)
+        for file in files:
+            if not file.is_file():
+                continue
+            ending = _ending(file.name)
+            counts.update([ending] if ending in OTHERS else ())
+            if ending == ARCHIVE and zipfile.is_zipfile(file):
+                with open_archive(file) as archive:
+                    within = [_ending(info.filename) for info in archive.infolist()]
+                counts.update(f"{e} in {ARCHIVE}" for e in within if e in (*OTHERS, ARCHIVE))
     return dict(counts)
+
+
+def _ending(name: str) -> str:
+    return PurePosixPath(name.lower().removesuffix(".gz")).suffix
 
 
 def _members(path: Path) -> list[_Found]:
@@ -124,7 +135,7 @@ def open_archive(path: Path) -> zipfile.ZipFile:
 
 
 def _kind(name: str) -> str | None:
-    suffix = PurePosixPath(name.lower().removesuffix(".gz")).suffix
+    suffix = _ending(name)
     return ARCHIVE if suffix == ARCHIVE else KINDS.get(suffix)
 
 

@@ -22,16 +22,16 @@ UNKNOWN = "time must be a time such as 2024-03-05T12:00:00Z or a number, or as -
 TWICE = "time must not lie in the hour that clocks had twice: write its offset, such as +02:00"
 SKIPPED = "time must not lie in the hour that clocks skipped"
 ROUNDED = "time must be written in full, not rounded before an exponent"
-FAULTS = (UNKNOWN, TWICE, SKIPPED, ROUNDED)
+DAYS = "time must be written as a date, not as a spreadsheet's number of days"
+FAULTS = (UNKNOWN, TWICE, SKIPPED, ROUNDED, DAYS)
+_DAYS = r"^[345]\d{4}[.,]\d+$"
 _POWER = r"^\d(?:\.(\d*))?[eE]\+?(\d+)$"
 _LARGEST_OFFSET = 14 * 60
-_UNIX = {
-    "unix": (1e8, 5e9, 1e6),
-    "unix-ms": (1e11, 5e12, 1e3),
-    "unix-us": (1e14, 5e15, 1.0),
-    "unix-ns": (1e17, 5e18, 1e-3),
-}
-"""Where such numbers lie from 1973 to 2128, and how many microseconds one of them is."""
+_UNIX = {"unix": 1e6, "unix-ms": 1e3, "unix-us": 1.0, "unix-ns": 1e-3}
+"""How many microseconds such a number is."""
+_GUESSED = (946_684_800 * 1e6, 5e9 * 1e6)
+"""Numbers are taken for times since 1970 where that gives 2000 to 2128: before, few people were
+located, and numbers of other kinds (dates of digits, ticks, seconds since 2001) look so."""
 _DAY_FIRST = (r"^\d\d?\.\d\d?\.\d{4} \d\d?:\d\d", "%d.%m.%Y %H:%M")
 """Days before months wherever dots part them; with slashes nobody can tell."""
 _RUN = r"^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d"
@@ -53,6 +53,7 @@ class Times:
 
     def __init__(self, file: str, form: str | None, time_zone: str | None) -> None:
         self.file, self.form, self.time_zone = file, form, time_zone
+        self._is_said = form is not None
         way_out = "name the zone of its place, by --zone or time_zone="
         self._rule = ZoneRule(file, time_zone is not None, way_out)
 
@@ -63,8 +64,9 @@ class Times:
         """
         polars = require("polars", "geo")
         sample = sample.drop_nulls()
-        if self.form is not None or not len(sample) or sample.dtype.is_temporal():
+        if self.form is not None or not len(sample) or _is_moments(sample):
             return
+        self._check_kind(sample)
         numbers = sample.cast(polars.Float64, strict=False).drop_nulls()
         if 2 * len(numbers) <= len(sample):
             self.form = _dotted(sample.cast(polars.String).str.strip_chars()) or "iso"
@@ -72,8 +74,9 @@ class Times:
         if self._settle_run(sample.cast(polars.String).str.strip_chars()):
             return
         size = float(np.median(numbers.to_numpy()))
-        sizes = ((form, low, high) for form, (low, high, _) in _UNIX.items())
-        self.form = next((form for form, low, high in sizes if low <= size < high), _WHOLE)
+        low, high = _GUESSED
+        fitting = (form for form, unit in _UNIX.items() if low <= size * unit < high)
+        self.form = next(fitting, _WHOLE)
 
     def _settle_run(self, sample: pl.Series) -> bool:
         """Whether most are dates of digits only, as 20240305120000; shorter ones look like 1976."""
@@ -93,17 +96,19 @@ class Times:
     def _read(self, given: pl.Series, numbers: pl.Series) -> tuple[pl.Series, pl.Series]:
         polars = require("polars", "geo")
         nothing = polars.Series([None], dtype=polars.String).new_from_index(0, len(given))
-        if given.dtype.is_temporal():
+        if _is_moments(given):
             return self._placed(given.cast(polars.Datetime("us", _zone_of(given))), numbers)
-        if not (given.dtype.is_numeric() or given.dtype in (polars.String, polars.Null)):
-            raise DataError(f"{self.file}: time must be dates, text or numbers, got {given.dtype}")
+        self._check_kind(given)
         text = given.cast(polars.String).str.strip_chars()
         if self.form == _WHOLE:
-            return text.cast(polars.Int64, strict=False), nothing
+            days = polars.when(text.str.contains(_DAYS)).then(polars.lit(DAYS))
+            return text.cast(polars.Int64, strict=False), polars.select(days).to_series()
         if self.form in _UNIX:
-            micros = text.cast(polars.Float64, strict=False) * _UNIX[self.form][2]
+            micros = text.cast(polars.Float64, strict=False) * _UNIX[self.form]
             micros = micros.round().cast(polars.Int64, strict=False)
-            known = micros.is_between(0, _LAST_MICROSECOND)
+            # Seconds among milliseconds are bad rows, not January 1970.
+            span = (0, _LAST_MICROSECOND) if self._is_said else _GUESSED
+            known = micros.is_between(*span)
             if given.dtype == polars.String and _is_rounded(text, self.form):
                 known &= ~text.str.contains("[eE]")
                 nothing = nothing.fill_null(ROUNDED)
@@ -111,7 +116,21 @@ class Times:
         if self.form in (None, "iso"):
             local, has_zone = self._iso(text, numbers)
             return (local, nothing) if has_zone else self._placed(local, numbers)
-        return self._placed(text.str.to_datetime(self.form, time_unit="us", strict=False), numbers)
+        try:
+            local = text.str.to_datetime(self.form, time_unit="us", strict=False)
+        except polars.exceptions.ComputeError:
+            raise ArgumentError(
+                f"time must have %I and %p together, or %H alone, got {self.form!r}"
+            ) from None
+        return self._placed(local, numbers)
+
+    def _check_kind(self, given: pl.Series) -> None:
+        polars = require("polars", "geo")
+        kind = given.dtype
+        if not (kind.is_numeric() or kind in (polars.String, polars.Null)):
+            raise DataError(
+                f"{self.file}: time must be dates, text or numbers, got {kind.base_type()}"
+            )
 
     def _placed(self, local: pl.Series, numbers: pl.Series) -> tuple[pl.Series, pl.Series]:
         """Instants in UTC, by their own zone or the one that was given, and why some are none."""
@@ -194,7 +213,7 @@ def _is_rounded(text: pl.Series, form: str) -> bool:
     if not len(parts):
         return False
     lacking = parts["power"].cast(polars.Int64) - parts["digits"].fill_null("").str.len_chars()
-    parts_of_a_second = round(np.log10(1e6 / _UNIX[form][2]))
+    parts_of_a_second = round(np.log10(1e6 / _UNIX[form]))
     least: Any = lacking.cast(polars.Int64).min()
     return bool(least > parts_of_a_second)
 
@@ -206,6 +225,12 @@ def _dotted(sample: pl.Series) -> str | None:
         return None
     seconds = 2 * int(sample.str.contains(like + r":\d\d$").sum()) > len(sample)
     return f"{form}:%S" if seconds else form
+
+
+def _is_moments(given: pl.Series) -> bool:
+    """Whether they are dates, not lengths of time or hours of no day."""
+    polars = require("polars", "geo")
+    return given.dtype == polars.Datetime or given.dtype == polars.Date
 
 
 def _zone_of(instants: pl.Series) -> str | None:
