@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -14,7 +15,11 @@ import pytest
 
 from dphmm import Store, StoreError
 from dphmm.books.sealing import Root, Seals
-from tests.crash.world import release
+from dphmm.release.moment import Line
+from tests.crash.world import release, terms
+
+WIDE = terms(epsilon="0.01")
+"""So much noise that two answers are never the same."""
 
 
 @pytest.fixture(params=["file", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -42,10 +47,10 @@ def before_anchoring(store: Store, act: Any) -> None:
     """Have something happen between the next commit of a store and its anchor."""
     settle = store.witness.settle
 
-    def late(roots: Any) -> Any:
+    def late(*roots: Any) -> Any:
         store.witness.settle = settle  # type: ignore[method-assign]
         act()
-        return settle(roots)
+        return settle(*roots)
 
     store.witness.settle = late  # type: ignore[method-assign]
 
@@ -106,6 +111,60 @@ def test_copies_that_take_different_roots_are_told_apart_too(
     before_anchoring(one, lambda: release(two, "ann", 2, 4))
     with pytest.raises(StoreError, match="behind its anchor"):
         release(one, "ann", 2, 4)
+    with pytest.raises(StoreError, match="behind its anchor"):  # nor is it said to who only reads
+        one.answers(ANN)
+    with pytest.raises(StoreError, match="behind its anchor"):
+        one.find(ANN, [2])
+
+
+ANN = Line("", "ann", "state")
+
+
+def put_back(old: Path, path: Path) -> None:
+    """Put an old copy in the place of a store, whose servers go on with it and notice nothing."""
+    with closing(sqlite3.connect(old)) as source, closing(sqlite3.connect(path)) as target:
+        source.backup(target)
+
+
+@pytest.mark.parametrize("looked", [False, True])
+@pytest.mark.parametrize("further", [0, 1, 5])
+@pytest.mark.parametrize("how", ["release", "answers", "find"])
+def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
+    anchor: str, tmp_path: Path, how: str, further: int, looked: bool
+) -> None:
+    """A standby that was behind takes over between commit and anchor, and others go on with it."""
+    path, old = tmp_path / "one.db", tmp_path / "old.db"
+    with (
+        closing(Store.open(path, anchor=anchor)) as one,
+        closing(Store.open(path, anchor=anchor)) as two,
+    ):
+        release(one, "ann", 1, 4, WIDE)
+        put_back(path, old)
+        if how != "release":  # committed by somebody who was killed then
+
+            def die() -> None:
+                raise KeyboardInterrupt
+
+            before_anchoring(two, die)
+            with pytest.raises(KeyboardInterrupt):
+                release(two, "ann", 2, 4, WIDE)
+
+        def act() -> None:
+            put_back(old, path)
+            for slot in range(2, 3 + further):
+                release(two, "ann", slot, 4, WIDE)
+            if looked:  # another thread of the first server goes on, too
+                release(one, "ben", 2, 4, WIDE)
+
+        before_anchoring(one, act)
+        ask: dict[str, Callable[[], object]] = {
+            "release": lambda: release(one, "ann", 2, 4, WIDE),
+            "answers": lambda: one.answers(ANN),
+            "find": lambda: one.find(ANN, [2]),
+        }
+        with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
+            ask[how]()
+        assert [record.time for record in two.answers(ANN)] == [*range(1, 3 + further)]
 
 
 def test_two_copies_that_are_asked_at_once_say_one_answer_a_moment(tmp_path: Path) -> None:
@@ -169,11 +228,11 @@ class Server:
         answer, _ = release(self.store, self.person, 1, 4)
         self._answer = tuple(answer.lattice.tolist())
 
-    def _wait(self, roots: Any) -> None:
+    def _wait(self, *roots: Any) -> None:
         self._roots = roots
 
     def _settle(self) -> None:
-        Store._settle(self.store, self._roots)
+        Store._settle(self.store, *self._roots)
         self.said = self._answer
 
 

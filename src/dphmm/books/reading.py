@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from numbers import Integral
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from cachetools import LRUCache
@@ -21,6 +21,7 @@ from dphmm.books.database import Database, Transaction
 from dphmm.books.rows import (
     AnsweredTimes,
     Person,
+    RecentSpans,
     find_answers,
     find_entries,
     find_facts,
@@ -48,6 +49,8 @@ from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
 __all__ = ["StoreReading"]
+
+Found = TypeVar("Found")
 
 REMEMBERED_STATES = 2**22
 """Standings are kept in memory up to this many states in all, about 32 MB."""
@@ -106,7 +109,7 @@ class StoreReading:
         is_checked = self._key is not None and self.witness.anchor is None
         with self.database.transaction(write=False) as transaction:
             if not is_checked:
-                self._key = key_in_use(self.witness.check(transaction, expected))
+                self._key = key_in_use(self.witness.check(transaction, expected)[0])
             return [self._place(transaction, line, self._key) for line in lines]
 
     def recall(self, line: Line) -> Place | None:
@@ -148,7 +151,7 @@ class StoreReading:
         return Place(
             answered=AnsweredTimes(self.database, person.number, line.query) if known else (),
             spent=person.spent,
-            recent=_Recent(partial(self._recent, line, person)),
+            recent=RecentSpans(partial(self._recent, line, person)),
             limit=person.limit,
             opens=partial(self._opens, key),
             key=key,
@@ -240,21 +243,39 @@ class StoreReading:
         times = [whole(time, "times", None) for time in expect_each(times, Integral, "times")]
         if not times:
             return {}
-        with self.database.transaction(write=False) as transaction:
+
+        def read(transaction: Transaction) -> dict[int, Record]:
             person = find_person(transaction, line.client, line.person)
             if person is None:  # erased since somebody saw that they were answered
                 return {}
-            found = find_answers(transaction, person.number, line, times)
-            roots = find_roots(transaction) if self.witness.anchor else {}
-        self._settle(roots)
+            return find_answers(transaction, person.number, line, times)
+
+        return self._read(read, lambda found, later: found.items() <= later.items())
+
+    def _read(
+        self, read: Callable[[Transaction], Found], goes_on: Callable[[Found, Found], bool]
+    ) -> Found:
+        """What was said, when the anchor knows of it; `goes_on` is asked where more was said."""
+        expected = self.witness.expect()
+        with self.database.transaction(write=False) as transaction:
+            found = read(transaction)
+            roots = self.witness.check(transaction, expected)[1] if self.witness.anchor else {}
+        self._settle(roots, lambda later: goes_on(found, read(later)))
         return found
 
-    def _settle(self, roots: Roots) -> None:
+    def _settle(
+        self,
+        roots: Roots,
+        is_kept: Callable[[Transaction], bool],
+        changed: int | None = None,
+    ) -> None:
         """Let the anchor know of roots before anything is said of what they stand for."""
-        ahead = self.witness.settle(roots)
-        if ahead:  # by another server or, if this store does not have them, by a copy of it
+        known = self.witness.settle(roots, changed)
+        if known:  # by another server or, if this store does not have them, by a copy of it
             with self.database.transaction(write=False) as transaction:
-                self.witness.check(transaction, ahead)
+                self.witness.check(transaction, known)
+                if not is_kept(transaction):
+                    raise self.witness.behind()
 
     def adopted(self, line: Line) -> Standing | None:
         """See `Book`."""
@@ -286,12 +307,12 @@ class StoreReading:
             most: Not more than so many.
         """
         expect(line, Line, "line")
-        with self.database.transaction(write=False) as transaction:
+
+        def read(transaction: Transaction) -> list[Record]:
             person = self._known(transaction, line.client, line.person)
-            found = list_answers(transaction, person.number, line, after, most)
-            roots = find_roots(transaction) if self.witness.anchor else {}
-        self._settle(roots)
-        return found
+            return list_answers(transaction, person.number, line, after, most)
+
+        return self._read(read, lambda found, later: later[: len(found)] == found)
 
     def ledger(self, person: str, *, client: str = "") -> Ledger:
         """All that was said about a person, to every question, what was erased included.
@@ -366,20 +387,6 @@ def _follows(before: Person, after: Person) -> bool:
 
 def _count_states(kept: tuple[Person, dict[str, Standing]]) -> int:
     return sum(standing.belief.n_states for standing in kept[1].values())
-
-
-class _Recent:
-    """What was spent, looked up when somebody asks, and once for each clock and instant."""
-
-    def __init__(self, find: Callable[[str, int], list[Span]]) -> None:
-        self._find = find
-        self._found: dict[tuple[str, int], list[Span]] = {}
-
-    def __call__(self, clock: str, since: int) -> list[Span]:
-        asked = (clock, since)
-        if asked not in self._found:
-            self._found[asked] = self._find(clock, since)
-        return self._found[asked]
 
 
 def _never(clock: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import inf
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from dphmm.books.database import Database, Row, Transaction
 from dphmm.books.sealing import NO_HEAD, seal
+from dphmm.cost.budget import Span
 from dphmm.cost.ledger import Entry
 from dphmm.cost.limit import Limit
 from dphmm.errors import DataError, StoreError, check_text
@@ -23,6 +24,7 @@ from dphmm.release.standing import Standing
 __all__ = [
     "AnsweredTimes",
     "Person",
+    "RecentSpans",
     "find_answers",
     "find_entries",
     "find_facts",
@@ -189,6 +191,21 @@ class AnsweredTimes:
                 (self._person, self._query, time),
             )
         return row is not None
+
+
+class RecentSpans:
+    """What was spent, looked up when somebody asks, and once for each clock and instant."""
+
+    def __init__(self, find: Callable[[str, int], list[Span]]) -> None:
+        self._find = find
+        self._found: dict[tuple[str, int], list[Span]] = {}
+
+    def __call__(self, clock: str, since: int) -> list[Span]:
+        """What was spent since an instant of a clock."""
+        asked = (clock, since)
+        if asked not in self._found:
+            self._found[asked] = self._find(clock, since)
+        return self._found[asked]
 
 
 def find_answers(

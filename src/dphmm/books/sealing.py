@@ -7,7 +7,7 @@ the sum of all seals is written with every commit, in parts that commits do not 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -67,14 +67,21 @@ class Seals:
     Args:
         transaction: The one that it belongs to.
         change: New seals less old ones.
+        kept: What of it must be in the store whenever something is said about it, each asked in
+            a later transaction.
     """
 
     transaction: Transaction
     change: int = field(default=0, repr=False)
+    kept: list[Callable[[Transaction], bool]] = field(default_factory=list, repr=False)
 
     def swap(self, before: int, after: int) -> None:
         """One seal is in another's place; 0 is none."""
         self.change += after - before
+
+    def is_kept(self, transaction: Transaction) -> bool:
+        """Whether what was written is in the store, in a later transaction."""
+        return all(is_kept(transaction) for is_kept in self.kept)
 
     def write_root(self) -> tuple[int, Root, Root]:
         """Add the change to a root that no other transaction is using, until this one ends.

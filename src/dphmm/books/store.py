@@ -133,12 +133,13 @@ class Store(StoreReading):
         with self.database.transaction() as transaction:
             if alone:
                 transaction.hold("facts", "EXCLUSIVE")  # which whoever writes reads first
-            self._key = key_in_use(self.witness.check(transaction, expected, writing=True))
+            facts, roots = self.witness.check(transaction, expected, writing=True)
+            self._key = key_in_use(facts)
             seals = Seals(transaction)
             yield seals
             number, before, root = seals.write_root()
             self.witness.check_next(number, before, root)
-        self._settle({number: root})
+        self._settle({**roots, number: root}, seals.is_kept, number)
 
     def commit(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]

@@ -6,6 +6,10 @@ behind only in a store that has lost something.
 Nothing is committed on a root before the anchor has it. So the anchor has had every root but the
 last one of each number, and never two of one count: a copy that goes on by itself is found out at
 its first commit, however many are under way.
+
+What is said was read or written in one transaction, and its roots are compared with the anchor's.
+Where the anchor is further by then, the store must have that, too, and what is to be said with it:
+it may have been put back meanwhile and have gone on from there without that.
 """
 
 from __future__ import annotations
@@ -48,8 +52,8 @@ class Witness:
         """The facts that were found to be right when they were last looked at."""
         self._seen: dict[int, int] = {}
         """How many commits of each root there have been, at least."""
-        self._lifted: dict[int, int] = {}
-        """How many of them the anchor knows of, at least."""
+        self._shared: dict[int, Root] = {}
+        """The latest root of each number that the store and its anchor were found to share."""
         self._ours: dict[int, deque[Root]] = {}
         """The roots that this store had of late, by number."""
 
@@ -85,18 +89,19 @@ class Witness:
 
     def check(
         self, transaction: Transaction, expected: Roots, *, writing: bool = False
-    ) -> dict[str, str]:
-        """Refuse a store that has gone back, or that is another's by now; gives its facts.
+    ) -> tuple[dict[str, str], Roots]:
+        """Refuse a store that has gone back, or that is another's by now; gives facts and roots.
 
-        What is expected must have been asked before the transaction began.
+        What is expected must have been asked before the transaction began. Without an anchor the
+        roots are not looked at.
         """
         facts = find_facts(transaction, writing=writing)
         if facts != self._checked:
             self._check_facts(facts)
             self._checked = facts
-        if self.anchor is not None:
-            self._check_roots(find_roots(transaction), expected)
-        return facts
+        roots = find_roots(transaction) if self.anchor is not None else {}
+        self._check_roots(roots, expected)
+        return facts, roots
 
     def _check_facts(self, facts: Mapping[str, str]) -> None:
         if facts.get("version") != str(VERSION):
@@ -122,20 +127,26 @@ class Witness:
                 raise self.behind()
             if root.value:
                 self._check_ours(number, root)
-                self._raise(self._lifted, number, root.commits)
+        self._share({number: root for number, root in expected.items() if root.value})
+
+    def _share(self, roots: Roots) -> None:
+        """Remember what the anchor has and the store, all of it, too."""
+        for number, root in roots.items():
+            if root.commits > self._shared.get(number, NO_ROOT).commits:
+                self._shared[number] = root
 
     def _note(self, number: int, root: Root) -> None:
-        """Remember that this store had a root."""
+        """Remember that this store had a root; refused if it had another of the same count."""
+        self._check_ours(number, root)
         ours = self._ours.setdefault(number, deque(maxlen=NOTED))
         if root.commits and root not in ours.copy():
             ours.append(root)
 
-    def _check_ours(self, number: int, anchored: Root) -> bool:
-        """Refuse an anchor with another root than this store had; whether one so late was seen."""
+    def _check_ours(self, number: int, root: Root) -> None:
+        """Refuse another root than this store had of the same count."""
         ours = self._ours.get(number, deque()).copy()
-        if any(one.commits == anchored.commits and one != anchored for one in ours):
+        if root.commits and any(one.commits == root.commits and one != root for one in ours):
             raise self._stranger()
-        return any(one.commits >= anchored.commits for one in ours)
 
     def behind(self) -> StoreError:
         """What is said of a store that has lost something."""
@@ -152,28 +163,39 @@ class Witness:
         """
         if root.commits <= self._seen.get(number, 0):
             raise self.behind()
+        if self.anchor is None or not before.commits or before == self._shared.get(number):
+            return
+        # Of another process, which has not come to it yet, or never will.
         self._note(number, before)
-        if self.anchor is not None and before.commits > self._lifted.get(number, 0):
-            # Of another process, which has not come to it yet, or never will.
-            if self._lift(self.anchor, {number: before})[number] != before:
-                raise self.behind()
+        if self._lift(self.anchor, {number: before})[number] != before:
+            raise self.behind()
 
-    def settle(self, roots: Roots) -> Roots:
-        """Remember roots that are durable, and let the anchor know of them before anybody else.
+    def settle(self, roots: Roots, changed: int | None = None) -> Roots:
+        """Let the anchor know of what is durable, before anybody else.
 
-        A copy of the store may go on at the same time. So the anchor goes on from nothing but what
-        this store had. Gives those of its roots that were not seen here: the store must have
-        them, too, before anything is said.
+        Gives nothing if it may be said, or all that the anchor has by now, which the store must
+        have, too.
+
+        Args:
+            roots: Those of the store, as the transaction saw or left them.
+            changed: The one that it left; without, it has only read.
         """
         for number, root in roots.items():
             self._raise(self._seen, number, root.commits)
-        later = {n: root for n, root in roots.items() if root.commits > self._lifted.get(n, 0)}
-        if self.anchor is None or not later:
+        if self.anchor is None:
+            return {}
+        later = {n: root for n, root in roots.items() if root != self._shared.get(n)}
+        if changed is not None:
+            later = {changed: roots[changed]}
+        if not later:
             return {}
         for number, root in later.items():
             self._note(number, root)
         known = self._lift(self.anchor, later)
-        return {n: root for n, root in known.items() if not self._check_ours(n, root)}
+        if any(root.commits > roots.get(n, NO_ROOT).commits for n, root in known.items()):
+            return known
+        self._share(known)
+        return {}
 
     def _lift(self, anchor: Anchor, roots: Roots) -> Roots:
         """Let the anchor go on from what this store had; gives all roots that it knows then."""
@@ -185,14 +207,15 @@ class Witness:
                 raise self._stranger()
 
         known = anchor.lift(self.store, self.epoch, roots, judge)
-        for number, root in roots.items():
-            self._check_ours(number, known[number])
-            if known[number] == root:  # else the store must have the later one, which is asked
-                self._raise(self._lifted, number, root.commits)
+        for number, root in known.items():
+            self._check_ours(number, root)
         return known
 
     def _stranger(self) -> StoreError:
-        return StoreError(f"the store {self._name} is not the one of its anchor, or altered")
+        return StoreError(
+            f"the store {self._name} is not the one of its anchor, or altered, or the anchor is an "
+            f"old copy, two commits behind or more; nothing is said until: dphmm store recover"
+        )
 
     def begin_epoch(self, transaction: Transaction) -> Roots:
         """Let other copies be of the past; gives the roots that the anchor begins with."""
@@ -201,8 +224,8 @@ class Witness:
         set_fact(transaction, "epoch", self.epoch)
         set_fact(transaction, "anchored", "1" if self._needs_anchor else None)
         roots = find_roots(transaction)
-        self._seen, self._lifted = {n: root.commits for n, root in roots.items()}, {}
-        self._ours = {}
+        self._seen = {n: root.commits for n, root in roots.items()}
+        self._shared, self._ours = {}, {}
         return roots
 
     def anchor_first(self, roots: Roots) -> None:
