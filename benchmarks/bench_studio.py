@@ -3,12 +3,13 @@
 Times are taken inside the page by its own clock. "First view" runs from the last byte of the
 server's answer about the world to the end of the first drawing; "redraw" from a slider's
 input event, through the server and back, to the end of the drawing that shows it, at a radius
-that nobody has asked for before. Squares and hexagons take turns, so that they are compared on
-one machine under one load.
+that nobody has asked for before. Squares, hexagons and irregular polygons take turns, so that
+they are compared on one machine under one load.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial import KDTree
+from scipy.spatial import KDTree, Voronoi
 
 from benchmarks import Figure
 from dphmm import MarkovModel, Scenario
@@ -138,6 +139,29 @@ def write_town(folder: Path, town: Map) -> Path:
     return folder / "town.toml"
 
 
+def polygons(squares: Map, folder: Path) -> Map:
+    """As many irregular polygons: what is nearest to a place somewhere in each square."""
+    town = json.loads(squares.to_geojson())
+    corners = np.array([one["geometry"]["coordinates"][0][:4] for one in town["features"]])
+    low, high = corners.min(axis=1), corners.max(axis=1)
+    points = low + (high - low) * np.random.default_rng(5).uniform(0.05, 0.95, low.shape)
+    # Beyond each side they are mirrored, which is where the outer polygons end.
+    south_west, north_east = low.min(axis=0), high.max(axis=0)
+    mirrored = [
+        np.where(axis == np.arange(2), 2 * end - points, points)
+        for axis in range(2)
+        for end in (south_west, north_east)
+    ]
+    parts = Voronoi(np.concatenate([points, *mirrored]))
+    for number, one in enumerate(town["features"]):
+        ring = parts.vertices[parts.regions[parts.point_region[number]]].tolist()
+        one["geometry"] = {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}
+        one["properties"] = {"label": f"p{number}"}
+    path = folder / "polygons.geojson"
+    path.write_text(json.dumps(town), encoding="utf-8")
+    return Map.of_places(path)
+
+
 def measure(page: Any, address: str, times: Times, turn: int) -> None:
     """Open a scenario's page, move its slider and zoom."""
     page.goto("about:blank")
@@ -157,14 +181,16 @@ def measure(page: Any, address: str, times: Times, turn: int) -> None:
 
 
 def compare(browser: Any, count: int) -> Iterator[Figure]:
-    """Squares beside hexagons, about as many of each."""
+    """Squares beside hexagons and irregular polygons, about as many of each."""
     kilometres, across = SIDES[count]
-    towns = {
-        "squares": Map.squares(*MUNICH, kilometres=kilometres, cell=0.3),
-        "hexagons": Map.hexagons(*MUNICH, kilometres=across, resolution=9),
-    }
-    times = {kind: Times(len(town.states)) for kind, town in towns.items()}
+    squares = Map.squares(*MUNICH, kilometres=kilometres, cell=0.3)
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+        towns = {
+            "squares": squares,
+            "hexagons": Map.hexagons(*MUNICH, kilometres=across, resolution=9),
+            "polygons": polygons(squares, Path(made)),
+        }
+        times = {kind: Times(len(town.states)) for kind, town in towns.items()}
         pages = {}
         for kind, town in towns.items():
             address = stack.enter_context(run_in_background(write_town(Path(made) / kind, town)))
@@ -183,7 +209,7 @@ def compare(browser: Any, count: int) -> Iterator[Figure]:
     for words, name, most, sign in parts:
         values = {kind: median(getattr(taken, name)) for kind, taken in times.items()}
         for kind, taken in times.items():
-            other = kind == "hexagons"
+            other = kind != "squares"
             yield Figure(
                 f"studio: {words}, {taken.cells:,} {kind}",
                 values[kind],

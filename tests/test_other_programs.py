@@ -237,6 +237,37 @@ def test_one_point_outside_again_and_again_is_asked_about(tmp_path: Path, marker
     assert "same point" not in told.stderr
 
 
+def test_digits_of_other_scripts_are_bad_rows(tmp_path: Path) -> None:
+    arabic = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+    lines = text_of(TIMES).split()
+    lines[2] = lines[2].translate(arabic)
+    time, rest = lines[4].split(",", 1)
+    lines[4] = f"{time},{rest.translate(arabic)}"
+    lines[6] = lines[6].replace("Z,", ".٥Z,")
+    report = datasets.load_tracks(file_of(tmp_path, "\n".join([*lines, ""]))).report
+    assert (report.rows_kept, report.rows_bad) == (9, 3)
+
+
+def test_feeds_of_bikes_and_scooters(tmp_path: Path) -> None:
+    gbfs, mds = tmp_path / "gbfs", tmp_path / "mds"
+    gbfs.mkdir()
+    mds.mkdir()
+    for number, (time, north, east) in enumerate(FIXES):
+        bikes = [{"bike_id": "ann", "lat": north, "lon": east}]
+        feed = {"last_updated": int(time.timestamp()), "ttl": 60, "data": {"bikes": bikes}}
+        file_of(gbfs, json.dumps(feed), f"{number:02}.json")
+    table = datasets.load_tracks(gbfs, columns={"time": "last_updated"}).table
+    assert table.rows() == [("ann", *fix) for fix in FIXES]
+    points = [
+        {**feature({"type": "Point", "coordinates": point}), "properties": {"timestamp": time}}
+        for point, time in zip(POINTS, [(SECONDS + 300 * n) * 1000 for n in range(12)], strict=True)
+    ]
+    route = {"type": "FeatureCollection", "features": points}
+    trips = {"version": "1.2", "data": {"trips": [{"device_id": "ann", "route": route}]}}
+    file = file_of(mds, json.dumps(trips), "mds.json")
+    assert datasets.load_tracks(file).table.rows() == [("ann", *fix) for fix in FIXES]
+
+
 # Letters beside degrees, where no import has read them
 
 

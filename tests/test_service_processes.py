@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -21,6 +22,8 @@ import pytest
 
 from dphmm import Client
 from dphmm.books import SCOPES, Store, create_key, find_problems
+from dphmm.service import server as service_server
+from dphmm.studio import server as studio_server
 from tests.crash import paper_scenario
 from tests.crash.postgres import running_server
 
@@ -175,6 +178,26 @@ def test_two_servers_share_one_postgresql():
             0,
             f"sound: {len(people)} people, {STEPS * len(people)} answers\n",
         )
+
+
+@pytest.mark.parametrize("server", [service_server, studio_server])
+def test_the_body_of_an_answer_does_not_wait_for_its_heading(server):
+    # On a connection that stays open it did, 40 ms for every answer.
+    def asked(reader, writer):
+        kept.append(writer.get_extra_info("socket"))
+        at_once.append(kept[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    async def look():
+        listener = server._listen("127.0.0.1", 0)
+        async with await asyncio.start_server(asked, sock=listener):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            await reader.read()
+            writer.close()
+
+    kept, at_once = [], []
+    asyncio.run(look())
+    assert at_once == [1]
 
 
 def guesses(port):

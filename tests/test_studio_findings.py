@@ -268,7 +268,7 @@ DONE = {
     ),
     "5,000 cells are quick, 10,000 usable (make bench BENCH=studio has the times)": (
         f"{BROWSER}.test_five_thousand_cells_are_drawn_and_zoomed",
-        f"{MAPS}.test_a_drawing_of_hexagons_asks_for_no_style_and_begins_no_path_for_each",
+        f"{MAPS}.test_a_drawing_of_hexagons_asks_for_no_style_and_begins_no_path_for_each_side",
         f"{FAITHFUL}.test_an_answer_sums_its_noise_once_and_the_same_settings_never_again",
     ),
     "long work shows progress and can be stopped": (

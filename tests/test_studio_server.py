@@ -418,6 +418,12 @@ def test_the_page_names_no_other_machine() -> None:
             assert addresses <= {"http://www.w3.org/2000/svg"}, path.name
 
 
+def test_the_page_asks_for_all_its_scripts_at_once(client: Client) -> None:
+    scripts = {path.name for path in (Path(guard.__file__).parent / "static" / "js").glob("*.js")}
+    page = client.send("GET", "/", {})[1].decode()
+    assert set(re.findall(r'rel="modulepreload" href="/static/js/([^"]+)"', page)) == scripts
+
+
 def test_no_script_of_the_page_is_long() -> None:
     folder = Path(guard.__file__).parent / "static"
     scripts = [*(folder / "js").glob("*.js"), *folder.glob("*.css")]

@@ -66,6 +66,7 @@ def create_app(
         .render(
             token=secret,
             own="" if own is None else own.scenario.name,
+            modules=sorted(one.name for one in (static / "js").iterdir()),
         )
     )
     shelf = Shelf(own, start, None if live is None or own is None else name_of(own.path))
@@ -247,6 +248,8 @@ def _listen(host: str, port: int) -> socket.socket:
     if host not in ("127.0.0.1", "::1"):
         raise ArgumentError(f"host must be 127.0.0.1 or ::1, got {host!r}")
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    # Or an answer waits 40 ms until its heading, which leaves first, has arrived.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

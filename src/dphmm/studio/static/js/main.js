@@ -233,9 +233,7 @@ function enter(opened, chosen, keep) {
   walk.forget();
   const again = kept.get(world.world);
   store.recall(keep ? null : again);
-  map.show(world, layout(world));
   const { draft, step, colour, walk: walked } = firstView();
-  if (keep && store.view.zoom) map.zoomTo(store.view.zoom);
   const first = { draft: again?.draft ?? draft, step: again?.step ?? step, versions: again?.versions ?? [], other: again?.other ?? -1 };
   const before = store.view;
   // What is released of one scenario is no news of another.
@@ -244,6 +242,9 @@ function enter(opened, chosen, keep) {
   store.put({ tab, ...(keep ? {} : { world: chosen, ...first, colour, walk: walked, zoom: null }) });
   // Where the view did not change by that, nobody has asked yet.
   if (store.view.draft === before.draft && store.view.step === before.step) answers.ask(answers.key());
+  // While the server computes, the map gets ready.
+  map.show(world, layout(world));
+  if (keep && before.zoom) map.zoomTo(before.zoom);
 }
 
 // The last one that was asked for is shown, whichever answer comes last; whether this is it.

@@ -54,11 +54,29 @@ export class Outlines {
 
   // The borders of a state as a path of pixels. map: what turns the plane into pixels.
   trace(context, map, state) {
+    const [x, y, scale] = [map.x(0), map.y(0), map.scale];
     for (const ring of this.rings[state]) {
-      context.moveTo(map.x(ring[0]), map.y(ring[1]));
-      for (let i = 2; i < ring.length; i += 2) context.lineTo(map.x(ring[i]), map.y(ring[i + 1]));
+      context.moveTo(x + scale * ring[0], y - scale * ring[1]);
+      for (let i = 2; i < ring.length; i += 2) context.lineTo(x + scale * ring[i], y - scale * ring[i + 1]);
       context.closePath();
     }
+  }
+
+  // Every side once, as x, y, x, y, also where two states have it in common.
+  get sides() {
+    if (this.all) return this.all;
+    const seen = new Set();
+    this.all = [];
+    for (const ring of this.rings.flat()) {
+      for (let i = 0, j = ring.length - 2; i < ring.length; j = i, i += 2) {
+        const [xi, yi, xj, yj] = [ring[i], ring[i + 1], ring[j], ring[j + 1]];
+        const key = xi < xj || (xi === xj && yi < yj) ? `${xi},${yi},${xj},${yj}` : `${xj},${yj},${xi},${yi}`;
+        if (seen.has(key)) continue;
+        seen.add(key);
+        this.all.push([xi, yi, xj, yj]);
+      }
+    }
+    return this.all;
   }
 
   // Rising lines inside the borders, so many pixels apart everywhere on the map.
@@ -84,47 +102,62 @@ export class Outlines {
   }
 }
 
-// So many outlines are one path: with each alone a path begins too often, and all in one take
-// thirty times as long, as browsers look through every border for every row of pixels.
-const TOGETHER = 4;
-
-function inPaths(context, states, trace, act) {
-  for (let from = 0; from < states.length; from += TOGETHER) {
+// Each outline is a path of its own: browsers look through every side of a path for every row of
+// pixels, so a hundred outlines in one take three times as long as one after the other.
+function fillEach(context, map, states, prepare = () => {}) {
+  for (const state of states) {
+    if (!map.outlines.isSeen(map, state)) continue;
+    prepare(state);
     context.beginPath();
-    for (const state of states.slice(from, from + TOGETHER)) trace(state);
-    act();
+    map.outlines.trace(context, map, state);
+    context.fill();
   }
 }
 
-// Holes turn the other way than borders, so that they stay free where outlines are filled together.
+// So many sides are one path, for the same reason; they are drawn as lines, which begin more often.
+const TOGETHER = 64;
+
+function strokeSides(context, map) {
+  const [x, y, scale] = [map.x(0), map.y(0), map.scale];
+  const [width, height] = map.size;
+  let drawn = 0;
+  context.beginPath();
+  for (const [x1, y1, x2, y2] of map.outlines.sides) {
+    const [ax, ay, bx, by] = [x + scale * x1, y - scale * y1, x + scale * x2, y - scale * y2];
+    if (Math.max(ax, bx) < 0 || Math.max(ay, by) < 0 || Math.min(ax, bx) > width || Math.min(ay, by) > height) continue;
+    context.moveTo(ax, ay);
+    context.lineTo(bx, by);
+    drawn += 1;
+    if (drawn % TOGETHER) continue;
+    context.stroke();
+    context.beginPath();
+  }
+  context.stroke();
+}
+
 export function drawOutlines(context, map) {
-  const trace = (state) => map.outlines.trace(context, map, state);
-  const seen = d3.range(map.world.n_states).filter((state) => map.outlines.isSeen(map, state));
-  const alike = new Map();
-  for (const state of seen) {
-    const colour = map.paintOf(state).join();
-    if (!alike.has(colour)) alike.set(colour, []);
-    alike.get(colour).push(state);
-  }
-  for (const states of alike.values()) {
-    [context.fillStyle, context.globalAlpha] = map.paintOf(states[0]);
-    inPaths(context, states, trace, () => context.fill());
-  }
+  fillEach(context, map, d3.range(map.world.n_states), (state) => {
+    [context.fillStyle, context.globalAlpha] = map.paintOf(state);
+  });
   context.globalAlpha = 1;
   if (map.cellSize <= GAPPED) return;
   context.strokeStyle = token("surface");
   context.lineWidth = 1;
-  inPaths(context, seen, trace, () => context.stroke());
+  strokeSides(context, map);
 }
 
 // Exposed outlines, filled and hatched up to their borders.
 export function hatchOutlines(context, map, exposed) {
-  const seen = exposed.filter((state) => map.outlines.isSeen(map, state));
   const apart = Math.max(4, Math.min(10, map.cellSize / 3));
   context.globalAlpha = 0.45;
-  inPaths(context, seen, (state) => map.outlines.trace(context, map, state), () => context.fill());
+  fillEach(context, map, exposed);
   context.globalAlpha = 1;
-  inPaths(context, seen, (state) => map.outlines.hatch(context, map, state, apart), () => context.stroke());
+  for (const state of exposed) {
+    if (!map.outlines.isSeen(map, state)) continue;
+    context.beginPath();
+    map.outlines.hatch(context, map, state, apart);
+    context.stroke();
+  }
 }
 
 function area(ring) {
