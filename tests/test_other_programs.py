@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dphmm.errors import DataError
+from dphmm.errors import ArgumentError, DataError
 from dphmm.tables import datasets
 from tests.scenarios import run
 
@@ -164,6 +164,22 @@ def test_the_geoparquet_of_geopandas(tmp_path: Path, encoding: Any) -> None:
     assert places_of(frame.to_arrow()) == POINTS
 
 
+def test_tables_of_something_else_say_what_is_wrong() -> None:
+    geopandas = pytest.importorskip("geopandas")
+    points = geopandas.points_from_xy(*zip(*POINTS, strict=True))
+    frame = geopandas.GeoDataFrame({"time": TIMES}, geometry=points, crs=4326)
+    with pytest.raises(ArgumentError, match="trips must have points for places, got Polygon"):
+        datasets.load_tracks(frame.set_geometry(points.buffer(0.1)))
+    twice = frame.drop(columns="geometry").assign(lat=52.5, lon=13.4)[["time", "lat", "lon", "lat"]]
+    with pytest.raises(ArgumentError, match="trips must have each column once, got 'lat' more"):
+        datasets.load_tracks(twice)
+    columns = [pl.Series(TIMES), *2 * [pl.Series([point[0] for point in POINTS])]]
+    arrow = pytest.importorskip("pyarrow").table(columns, names=["time", "lat", "lon"])
+    assert len(datasets.load_tracks(arrow).table) == 12
+    with pytest.raises(ArgumentError, match="trips must have each column once, got 'lat' more"):
+        datasets.load_tracks(arrow.rename_columns(["time", "lat", "lat"]))
+
+
 def feature(geometry: Any, **properties: Any) -> dict[str, Any]:
     return {"type": "Feature", "geometry": geometry, "properties": {"person": "ann", **properties}}
 
@@ -266,6 +282,21 @@ def test_feeds_of_bikes_and_scooters(tmp_path: Path) -> None:
     trips = {"version": "1.2", "data": {"trips": [{"device_id": "ann", "route": route}]}}
     file = file_of(mds, json.dumps(trips), "mds.json")
     assert datasets.load_tracks(file).table.rows() == [("ann", *fix) for fix in FIXES]
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [(("--h3", 8, "--around", "52.5,13.4"), "--cell"), (("--places", "a.csv"), "--kilometres"),
+     (("--places", "a.csv"), "--around"), (("--roads", "a.csv"), "--h3")],
+)  # fmt: skip
+def test_what_a_kind_of_map_does_not_have_is_refused(
+    tmp_path: Path, kind: tuple[object, ...], other: str
+) -> None:
+    given = "52.5,13.4" if other == "--around" else 1
+    told = run("grid", *kind, other, given, "-o", tmp_path / "town")
+    assert told.exit_code == 2
+    assert f"{kind[0]} must stand without {other}" in told.stderr
+    assert not (tmp_path / "town").exists()
 
 
 # Letters beside degrees, where no import has read them
