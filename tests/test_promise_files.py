@@ -115,6 +115,23 @@ def test_what_check_plans_for_a_start_at_slot_0_says_so_to_programs_too(tmp_path
     assert planned["if"] == f"If each of 1 steps is answered, {told}"
 
 
+def test_what_check_plans_for_a_first_answer_at_once_says_what_silence_changes(
+    tmp_path: Path,
+) -> None:
+    """At the first step repair hides 1 and 2, who are heard first at the second, far apart."""
+    scenario = spreading().replace(when=Schedule(every=2))
+    scenario.save(tmp_path / "town.toml")
+    asked = ("check", tmp_path / "town.toml", "--steps", 2)
+    planned = json.loads(run(*asked, "--json").stdout)["costs"]
+    stream = scenario.stream("ann", time=0)
+    releases = [stream.release(1) for _ in range(2)]
+    assert [release.silent for release in releases] == [True, False]
+    assert Fraction(planned["sequence"]) == 1 < stream.statement().sequence == 101
+    words = "(1 of them; after silent steps other states are possible, and it may cost more)"
+    assert planned["if"].endswith(words)
+    assert f"{words}:" in run(*asked).stdout
+
+
 def test_a_limit_that_runs_out_shows_in_files_where_no_row_was() -> None:
     """As docs/scenario.md says: a file is refused as a whole, a service refuses the row alone."""
     moves = MarkovModel(np.full((2, 2), 0.5), anywhere=0.1)

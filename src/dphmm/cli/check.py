@@ -121,10 +121,10 @@ def _asked(scenario: Scenario, steps: int) -> str:
     """Which answers costs are about, and from when on."""
     asked = f"If each of {steps} steps is answered"
     if scenario.settings.when is not None:
-        spoken = sum(spoken_steps(scenario.settings.schedule, steps))
-        asked = (
-            f"If {steps} steps are answered as [when] says, the first at once ({spoken} of them)"
-        )
+        spoken = f"{sum(spoken_steps(scenario.settings.schedule, steps))} of them"
+        if scenario.model.has_stated_zeros:
+            spoken += "; after silent steps other states are possible, and it may cost more"
+        asked = f"If {steps} steps are answered as [when] says, the first at once ({spoken})"
     return f"{asked}{whenever(scenario)}"
 
 
