@@ -268,6 +268,21 @@ def test_feeds_of_bikes_and_scooters(tmp_path: Path) -> None:
     assert datasets.load_tracks(file).table.rows() == [("ann", *fix) for fix in FIXES]
 
 
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [(("--h3", 8, "--around", "52.5,13.4"), "--cell"), (("--places", "a.csv"), "--kilometres"),
+     (("--places", "a.csv"), "--around"), (("--roads", "a.csv"), "--h3")],
+)  # fmt: skip
+def test_what_a_kind_of_map_does_not_have_is_refused(
+    tmp_path: Path, kind: tuple[object, ...], other: str
+) -> None:
+    given = "52.5,13.4" if other == "--around" else 1
+    told = run("grid", *kind, other, given, "-o", tmp_path / "town")
+    assert told.exit_code == 2
+    assert f"{kind[0]} must stand without {other}" in told.stderr
+    assert not (tmp_path / "town").exists()
+
+
 # Letters beside degrees, where no import has read them
 
 
