@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -296,3 +297,26 @@ def test_a_release_compiles_few_kernels_and_each_of_them_once(tmp_path: Path) ->
     assert len(found) <= 24, found
     kept = {path.name.partition("-")[0].rpartition(".")[2] for path in tmp_path.rglob("*.nbi")}
     assert {"exponents", "settle", "draw_many", "convex_hull"} <= kept, "for the next process"
+
+
+def test_a_changed_kernel_is_compiled_again_in_those_that_call_it(tmp_path: Path) -> None:
+    """Numba looks at the file of the caller alone, and went on with the machine code before."""
+    shutil.copytree(
+        SOURCE / "dphmm", tmp_path / "dphmm", ignore=shutil.ignore_patterns("__pycache__", "static")
+    )
+    ask = (
+        "import numpy as np; from dphmm.kernels.cells import moments; print(moments("
+        "np.array([7, 1]), np.eye(2, dtype=int), 7, np.array([False, False]), 2, 1.0)[0])"
+    )
+
+    def asked() -> str:
+        paths = {"PYTHONPATH": str(tmp_path), "DPHMM_COMPILE": "always"}
+        run = [sys.executable, "-c", ask]
+        return subprocess.check_output(run, env={**os.environ, **paths}, text=True)
+
+    before = asked()
+    assert asked() == before
+    gauge = tmp_path / "dphmm" / "kernels" / "gauge.py"
+    changed = gauge.read_text().replace("def layer(", "def was_layer(")
+    gauge.write_text(f"{changed}\n\n@kernel()\ndef layer(height, free, offset):\n    return 3\n")
+    assert asked() != before

@@ -11,11 +11,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial, update_wrapper
+from hashlib import sha256
+from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from numba import njit, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.extending import typeof_impl
 
 from dphmm.kernels import VARIABLE
@@ -94,11 +98,35 @@ def _compiler(function: Callable[..., Any], options: dict[str, Any]) -> Any:
         # Called by other kernels only, whose compiled code holds it; a door from Python would
         # be a fifth of what is compiled.
         return compiler(no_cpython_wrapper=True, **options)(function)
-    try:
-        return compiler(cache=True, **options)(function)
-    except RuntimeError:
-        # Nowhere to write, neither beside the source nor at home: numba refuses to keep it.
-        return compiler(**options)(function)
+    compiled = compiler(**options)(function)
+    # Without a place to write, neither beside the source nor at home, numba refuses to keep it.
+    with suppress(RuntimeError):
+        compiled._cache = _Kept(function)
+    return compiled
+
+
+class _Files(CompileResultCacheImpl):  # type: ignore[misc]
+    """Where compiled code is kept: in other files for every version of the kernels.
+
+    A kernel holds the code of those that it calls, and numba looks at its own file alone: it would
+    go on with the old ones when theirs has changed.
+    """
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        return f"{super().get_filename_base(fullname, abiflags)}-{_version()}"
+
+
+class _Kept(FunctionCache):  # type: ignore[misc]
+    """Compiled code on disk."""
+
+    _impl_class = _Files
+
+
+@cache
+def _version() -> str:
+    """What all kernels are compiled from."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def _is_kept(compiled: Any) -> bool:
