@@ -63,6 +63,13 @@ class World:
     def steps(self) -> int:
         return self.answers[-1].time
 
+    @property
+    def repaired(self) -> set[tuple[int, int]]:
+        """The links, and those that repair added for the first question of a step."""
+        firsts = {one.time: one.step for one in reversed(self.stream.said)}
+        added = (pair for step in firsts.values() for pair in step.added.tolist())
+        return self.links | {(min(pair), max(pair)) for pair in added}
+
     def step(self, time: int, own: bool = False) -> np.ndarray:
         """The probabilities of the models' moves that together lead into a time."""
         whole = np.eye(len(self.current))

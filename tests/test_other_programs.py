@@ -237,6 +237,52 @@ def test_one_point_outside_again_and_again_is_asked_about(tmp_path: Path, marker
     assert "same point" not in told.stderr
 
 
+def test_digits_of_other_scripts_are_bad_rows(tmp_path: Path) -> None:
+    arabic = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
+    lines = text_of(TIMES).split()
+    lines[2] = lines[2].translate(arabic)
+    time, rest = lines[4].split(",", 1)
+    lines[4] = f"{time},{rest.translate(arabic)}"
+    lines[6] = lines[6].replace("Z,", ".٥Z,")
+    report = datasets.load_tracks(file_of(tmp_path, "\n".join([*lines, ""]))).report
+    assert (report.rows_kept, report.rows_bad) == (9, 3)
+
+
+def test_feeds_of_bikes_and_scooters(tmp_path: Path) -> None:
+    gbfs, mds = tmp_path / "gbfs", tmp_path / "mds"
+    gbfs.mkdir()
+    mds.mkdir()
+    for number, (time, north, east) in enumerate(FIXES):
+        bikes = [{"bike_id": "ann", "lat": north, "lon": east}]
+        feed = {"last_updated": int(time.timestamp()), "ttl": 60, "data": {"bikes": bikes}}
+        file_of(gbfs, json.dumps(feed), f"{number:02}.json")
+    table = datasets.load_tracks(gbfs, columns={"time": "last_updated"}).table
+    assert table.rows() == [("ann", *fix) for fix in FIXES]
+    points = [
+        {**feature({"type": "Point", "coordinates": point}), "properties": {"timestamp": time}}
+        for point, time in zip(POINTS, [(SECONDS + 300 * n) * 1000 for n in range(12)], strict=True)
+    ]
+    route = {"type": "FeatureCollection", "features": points}
+    trips = {"version": "1.2", "data": {"trips": [{"device_id": "ann", "route": route}]}}
+    file = file_of(mds, json.dumps(trips), "mds.json")
+    assert datasets.load_tracks(file).table.rows() == [("ann", *fix) for fix in FIXES]
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [(("--h3", 8, "--around", "52.5,13.4"), "--cell"), (("--places", "a.csv"), "--kilometres"),
+     (("--places", "a.csv"), "--around"), (("--roads", "a.csv"), "--h3")],
+)  # fmt: skip
+def test_what_a_kind_of_map_does_not_have_is_refused(
+    tmp_path: Path, kind: tuple[object, ...], other: str
+) -> None:
+    given = "52.5,13.4" if other == "--around" else 1
+    told = run("grid", *kind, other, given, "-o", tmp_path / "town")
+    assert told.exit_code == 2
+    assert f"{kind[0]} must stand without {other}" in told.stderr
+    assert not (tmp_path / "town").exists()
+
+
 # Letters beside degrees, where no import has read them
 
 

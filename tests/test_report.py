@@ -157,7 +157,9 @@ def test_the_public_page_follows_from_what_was_published_alone(tmp_path: Path) -
     assert (tmp_path / "before.html").read_bytes() == (tmp_path / "after.html").read_bytes()
 
 
-def test_the_truth_adds_one_labelled_section_and_changes_nothing_else(tmp_path: Path) -> None:
+def test_the_truth_adds_one_labelled_section_and_a_warning_and_changes_nothing_else(
+    tmp_path: Path,
+) -> None:
     toml, out = released(tmp_path)
     run("report", toml, out, "-o", tmp_path / "public.html")
     result = run(
@@ -168,7 +170,11 @@ def test_the_truth_adds_one_labelled_section_and_changes_nothing_else(tmp_path: 
     public, private = ((tmp_path / f"{name}.html").read_text() for name in ("public", "private"))
     start = private.index('<section class="private"><h2>Private: do not publish</h2>')
     end = private.rindex("</section>") + len("</section>")
-    assert private[:start] + private[end:] == public
+    assert "Public: everything here" not in private
+    badges = [re.search(r'<p class="badge.*</p>', page) for page in (private, public)]
+    said, wanted = (badge.group() for badge in badges if badge is not None)
+    assert "Private: the last section" in said
+    assert (private[:start] + private[end:]).replace(said, wanted) == public
     assert_is_one_file(private)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from dphmm import Store, StoreError
+from dphmm.books.copying import backup, restore
+from dphmm.books.keeping import recover
 from dphmm.books.sealing import Root, Seals
 from dphmm.release.moment import Line
 from tests.crash.world import release, terms
@@ -141,10 +143,6 @@ def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
         release(one, "ann", 1, 4, WIDE)
         put_back(path, old)
         if how != "release":  # committed by somebody who was killed then
-
-            def die() -> None:
-                raise KeyboardInterrupt
-
             before_anchoring(two, die)
             with pytest.raises(KeyboardInterrupt):
                 release(two, "ann", 2, 4, WIDE)
@@ -165,6 +163,57 @@ def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
         with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
             ask[how]()
         assert [record.time for record in two.answers(ANN)] == [*range(1, 3 + further)]
+
+
+def die() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_store_whose_server_was_killed_before_the_anchor_is_whole(
+    anchor: str, tmp_path: Path
+) -> None:
+    """However often; it goes on, and so does a copy that is made of it and put back."""
+    path = tmp_path / "one.db"
+    for slot in range(1, 4):
+        with closing(Store.open(path, anchor=anchor)) as store:
+            before_anchoring(store, die)
+            with pytest.raises(KeyboardInterrupt):
+                release(store, "ann", slot, 4)
+    with closing(Store.open(path, anchor=anchor)) as store:
+        backup(store, tmp_path / "backup.db")
+    with closing(restore(tmp_path / "backup.db", tmp_path / "two.db", anchor=anchor)) as store:
+        assert release(store, "ann", 3, 4)[1]
+        assert not release(store, "ann", 4, 4)[1]
+
+
+@pytest.mark.parametrize("behind", [1, 2, 5])
+def test_an_old_copy_of_the_anchor_is_refused_by_whoever_comes_to_it(
+    tmp_path: Path, behind: int
+) -> None:
+    path, anchor = tmp_path / "one.db", tmp_path / "anchor"
+    with closing(Store.open(path, anchor=anchor)) as store:
+        release(store, "ann", 1, 4)
+        shutil.copy(anchor, tmp_path / "old")
+        for slot in range(2, 2 + behind):
+            release(store, "ann", slot, 4)
+    shutil.copy(tmp_path / "old", anchor)
+    asks: list[Callable[[Store], object]] = [
+        Store.check,
+        lambda store: store.answers(ANN),
+        lambda store: release(store, "ann", 1, 4),
+        lambda store: release(store, "ann", 9, 4),
+    ]
+    for ask in asks:
+        with closing(Store.open(path, anchor=anchor)) as store:
+            if behind > 1:
+                with pytest.raises(StoreError, match="two commits behind or more; nothing is said"):
+                    ask(store)
+            else:
+                ask(store)
+    if behind > 1:
+        with closing(Store.open(path, anchor=anchor)) as store:
+            recover(store, {"": 10})
+            assert not release(store, "ann", 10, 4)[1]
 
 
 def test_two_copies_that_are_asked_at_once_say_one_answer_a_moment(tmp_path: Path) -> None:

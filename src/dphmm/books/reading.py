@@ -88,10 +88,14 @@ class StoreReading:
         return f"Store({self.database.dialect})"
 
     def check(self) -> None:
-        """Refuse a store that may not answer: behind its anchor, or recovered meanwhile."""
+        """Refuse a store that may not answer: behind its anchor, or recovered meanwhile.
+
+        What somebody who was killed has committed is anchored, as before the next answer.
+        """
         expected = self.witness.look()
         with self.database.transaction(write=False) as transaction:
-            self.witness.check(transaction, expected)
+            _, roots = self.witness.check(transaction, expected)
+        self._settle(roots, lambda later: True)
 
     def is_current(self) -> bool:
         """Whether the anchor knows the store's commits, all of them and no other."""

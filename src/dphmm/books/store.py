@@ -107,6 +107,7 @@ class Store(StoreReading):
         if anchor.read(self.witness.store) is not None:
             return
         with self.database.transaction() as transaction:
+            transaction.hold("facts", "EXCLUSIVE")  # nobody speaks on without the anchor
             if "anchored" in find_facts(transaction):
                 return
             # Copies from before are of another epoch, so that they can be told from this one.

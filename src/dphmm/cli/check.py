@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
 from dphmm.cli.common import json_option, print_json, progress
+from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.words import SHAPED
 from dphmm.geometry.exact import as_text
 from dphmm.scenario.building import unit_of
@@ -73,7 +75,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "doubts": doubts(scenario),
                 "unit": unit,
                 "steps": [step.plain() for step in found],
-                "costs": None if costs is None else costs.plain(),
+                "costs": None if costs is None else _plain(scenario, steps, costs),
             }
         )
         return int(unprotected)
@@ -107,16 +109,29 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         "smaller rms"
     )
     if costs is not None:
-        spoken = sum(spoken_steps(scenario.settings.schedule, steps))
-        each = f"If each of {steps} steps is answered"
-        some = f"If {steps} steps are answered as [when] says, the first at once ({spoken} of them)"
-        asked = each if scenario.settings.when is None else some
-        click.echo(f"{asked}{whenever(scenario)}:")
+        click.echo(f"{_asked(scenario, steps)}:")
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     elif narrows(scenario, found):
         click.echo(f"What several answers cost depends on the answers ({SHAPED}).")
     click.echo(click.style(check.verdict, fg="red" if unprotected else "green"))
     return int(unprotected)
+
+
+def _asked(scenario: Scenario, steps: int) -> str:
+    """Which answers costs are about, and from when on."""
+    asked = f"If each of {steps} steps is answered"
+    if scenario.settings.when is not None:
+        spoken = f"{sum(spoken_steps(scenario.settings.schedule, steps))} of them"
+        if scenario.model.has_stated_zeros:
+            spoken += "; after silent steps other states are possible, and it may cost more"
+        asked = f"If {steps} steps are answered as [when] says, the first at once ({spoken})"
+    return f"{asked}{whenever(scenario)}"
+
+
+def _plain(scenario: Scenario, steps: int, costs: PrivacyStatement) -> dict[str, Any]:
+    """The costs for programs, with what they rest on beside for whom they hold."""
+    only = f"{whenever(scenario)}{costs.condition}".lstrip(",; ")
+    return {"if": _asked(scenario, steps), **costs.plain(), "condition": only or None}
 
 
 def _line(step: Step, unit: str) -> str:

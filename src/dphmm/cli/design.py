@@ -33,7 +33,7 @@ from dphmm.scenario.budgeting import (
     find_schedule,
 )
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import covered
+from dphmm.scenario.checking import covered, whenever
 from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.spending import Spending
@@ -118,10 +118,13 @@ def command(
             found = find_radius(
                 scenario, error=wanted, protection=protection, steps=steps, done=done
             )
+    # What was looked at: later, or from another slot on, other states may be possible.
+    first = "in the first step" if steps == 1 else f"in the first {steps} steps"
+    only = f"{first} without a release{whenever(scenario)}{covered(scenario)}"
     if as_json:
         facts = None
         if found is not None:
-            facts = {"error": found.error, "protection": found.protection}
+            facts = {"error": found.error, "protection": found.protection, "condition": only}
         print_json({find: None if found is None else as_text(found.value), "gives": facts})
         return int(found is None)
     if found is None:
@@ -131,8 +134,7 @@ def command(
     click.echo(f'{setting} = "{as_text(found.value)}"')
     click.echo(
         f"gives an error of at most {measure(found.error, unit)} and hides every possible state "
-        f"among at least {found.protection} (itself included), in steps without a release"
-        f"{covered(scenario)}"
+        f"among at least {found.protection} (itself included), {only}"
     )
     return 0
 

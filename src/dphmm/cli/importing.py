@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
 from dphmm.cli.common import (
     column_option,
@@ -20,7 +19,7 @@ from dphmm.cli.common import (
     progress_bar,
     say,
 )
-from dphmm.cli.mapping import TOML, NewMap, map_options
+from dphmm.cli.mapping import TOML, NewMap, given_options, map_options
 from dphmm.errors import DataError
 from dphmm.geometry.exact import as_text
 from dphmm.scenario.affording import need_of
@@ -166,9 +165,7 @@ def _mostly(report: datasets.LoadReport) -> str:
 
 
 def _old_map(old: Path, options: dict[str, Any]) -> tuple[Map, Settings, Path]:
-    source = click.get_current_context().get_parameter_source
-    given = [name for name in options if source(name) is ParameterSource.COMMANDLINE]
-    if given := [name for name in given if name != "replace"]:
+    if given := given_options(name for name in options if name != "replace"):
         raise click.UsageError(f"--map must stand without --{given[0]}: the map has its own")
     toml = old / TOML if old.is_dir() else old
     settings = Settings.read(toml)

@@ -97,7 +97,8 @@ FIT = "regions miss what they state; --confidence held-out lets those left out c
 @click.option(
     "--anywhere",
     callback=lambda context, option, given: number_or(given, HELD_OUT),
-    help="The probability of going anywhere, 0.01 by default, or held-out.",
+    help="The probability of going anywhere, or held-out; by default 0.01, with --epsilon the "
+    "noisy share of moves beyond reach.",
 )
 @click.option("--force", is_flag=True, help="Write the model even if it is worse than none.")
 @click.option("--from-releases", metavar="TOML", help="TRIPS are released under this scenario.")
@@ -308,7 +309,7 @@ def _report(
         for line in _told(lost, judged, private):
             click.echo(line, err=private)
     if first.anywhere:
-        say(f"zeros are guesses: {first.anywhere:g} of all steps may go anywhere")
+        say(f"zeros are guesses: {first.anywhere:.3g} of all steps may go anywhere")
     else:
         say(f"zeros are facts: what is promised holds {CONDITION}")
     say(f"source: {learned.source}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from dphmm.chain.ground import Ground
 from dphmm.cli.common import note, say
@@ -115,13 +116,19 @@ class NewMap:
             note(f"the states lie {apart} apart, so no two are linked; --radius says how far")
 
 
+def given_options(options: Iterable[str]) -> list[str]:
+    """Those of some options that somebody gave, not their defaults."""
+    source = click.get_current_context().get_parameter_source
+    return [name for name in options if source(name) is ParameterSource.COMMANDLINE]
+
+
 def _town(options: dict[str, Any]) -> Map:
     around, places, roads, h3 = (options[name] for name in ("around", "places", "roads", "h3"))
     if roads is not None:
-        _alone("--roads", around, h3)
+        _alone("--roads", "around", "h3", "kilometres", "cell")
         return Map.of_roads(roads, places)
     if places is not None:
-        _alone("--places", around, h3)
+        _alone("--places", "around", "h3", "kilometres", "cell")
         return Map.of_places(places)
     if around is None:
         raise click.UsageError(
@@ -134,14 +141,15 @@ def _town(options: dict[str, Any]) -> Map:
         raise click.UsageError(f"--around must be LAT,LON, got {around!r}") from None
     size = float(length(options["kilometres"], "km", "kilometres"))
     if h3 is not None:
+        _alone("--h3", "cell")
         return Map.hexagons(latitude, longitude, kilometres=size, resolution=h3)
     cell = float(length(options["cell"], "km", "cell"))
     return Map.squares(latitude, longitude, kilometres=size, cell=cell)
 
 
-def _alone(option: str, *others: object) -> None:
-    if any(other is not None for other in others):
-        raise click.UsageError(f"{option} must stand without --around and --h3")
+def _alone(option: str, *others: str) -> None:
+    if given := given_options(others):
+        raise click.UsageError(f"{option} must stand without --{given[0]}")
 
 
 def _limit(given: str | None, epsilon: Fraction, clock: Clock) -> Limit:

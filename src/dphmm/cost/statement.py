@@ -25,6 +25,7 @@ from dphmm.cost.sequences import (
 )
 from dphmm.cost.windows import window_bracket
 from dphmm.cost.words import (
+    EACH_QUESTION,
     EARLIER,
     ITS_OWN_STEP,
     NEARER,
@@ -135,6 +136,8 @@ class PrivacyStatement:
     """How long each window of the limit is, and the most that any of that length cost."""
     staircase: bool = False
     """Whether some noise was a staircase, whose losses are whole numbers of epsilons."""
+    several: bool = False
+    """Whether some step had several questions: linked are the states that each of them links."""
     filled: bool = False
     """Whether steps without a row may have been answered, from the state of another one."""
     tells: Tells | None = None
@@ -150,6 +153,8 @@ class PrivacyStatement:
             f"Any two possible states: one step moves the odds between them "
             f"{show_factor(self.worst_pair)}{only}.",
         ]
+        if self.several:
+            lines.append(EACH_QUESTION)
         if self.staircase:
             lines.append(NEARER)
         if self.event is None or self.window is None:
@@ -343,6 +348,7 @@ def privacy_statement(
         before=exact(before, "before"),
         besides=None if besides is None else exact(besides, "besides"),
         windows=_windows(steps, limit),
+        several=any(len(answers) > 1 for answers in history.charges),
         staircase=any(charge.gamma is not None for step in history.charges for charge in step),
     )
 

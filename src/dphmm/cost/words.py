@@ -13,6 +13,7 @@ from dphmm.policy.plan import Protected
 
 __all__ = [
     "CONDITION",
+    "EACH_QUESTION",
     "EARLIER",
     "FILLED",
     "ITS_OWN_STEP",
@@ -73,6 +74,12 @@ NEARER = (
     "much as those, where K-norm noise loses less in proportion."
 )
 """What a staircase trades for its smaller error."""
+
+EACH_QUESTION = (
+    "Where a step had several questions, linked are the states that each of them links; others "
+    "may lose as much as any two possible states."
+)
+"""Whom a statement calls linked: repair may add a link for a later question of a step alone."""
 
 LARGEST_LOSS = 13.8
 """Above this loss a factor may be over a million, which limits nothing: words stand for it."""

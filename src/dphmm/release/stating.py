@@ -15,6 +15,7 @@ from dphmm.cost.statement import PrivacyStatement, privacy_statement
 from dphmm.cost.tells import tell
 from dphmm.cost.whereabouts import Whereabouts, whereabouts
 from dphmm.errors import ArgumentError
+from dphmm.policy.graph import PolicyGraph
 from dphmm.release.said import history_of
 from dphmm.release.schedule import fills_gaps
 
@@ -51,7 +52,7 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         history,
         start if model.memory is None else None,
         answers,
-        stream.plan.policy,
+        _linked(stream),
         unseen,
         seen,
         near,
@@ -59,6 +60,16 @@ def state_costs(stream: Stream, width: int) -> PrivacyStatement:
         fixed=stream._rule is None or stream._rule.error is None,
     )
     return replace(statement, tells=tells, filled=fills_gaps(stream._rule))
+
+
+def _linked(stream: Stream) -> PolicyGraph:
+    """Who is linked: by the policy, and by what repair added to it for any of the answers.
+
+    Of several questions of a step the first: what it links is linked for the others, too.
+    """
+    firsts = {one.time: one.step for one in reversed(stream.said)}
+    added = [step.added for step in {id(step): step for step in firsts.values()}.values()]
+    return stream.plan.policy.with_edges(np.unique(np.sort(np.concatenate(added)), axis=0))
 
 
 def place_person(

@@ -34,6 +34,13 @@ PEOPLE_LISTED = 50
 PEOPLE_DRAWN = 20
 STEPS_CHECKED = 6
 
+FIRST_ANSWERS = (
+    "Made without the ledger, this page takes the first line about each person for the first "
+    "answer ever given about them. After earlier ones other states were possible, so its numbers "
+    "may be too small."
+)
+"""What a page rests on that knows a file alone, where noise follows what is possible."""
+
 
 def scenario_page(
     scenario: Scenario,
@@ -86,6 +93,7 @@ def scenario_page(
         what=what,
         promise=describe_answer(price, what, covered(scenario)),
         only=covered(scenario),
+        granted=_granted(scenario, shown),
         usual_error=mean_noise(last.mechanism(scenario.settings.epsilon)),
         hull_size=_hull_size(scenario, last),
         ledger=_ledger(everybody, scenario.settings.limit is not None),
@@ -105,6 +113,15 @@ def _lead(views: Sequence[PersonView], people: int, what: str) -> str:
         return views[0].sentence
     heard = any(view.facts.near.heard for view in views)
     return describe_people(people, sum(view.gave_away > 0 for view in views), what, heard=heard)
+
+
+def _granted(scenario: Scenario, shown: TrackFacts) -> str:
+    """What the numbers rest on where no book says how answers began; nothing for a learned model.
+
+    Where every state is always possible, noise is the same whatever was said before.
+    """
+    follows = scenario.model.has_stated_zeros or scenario.settings.delta
+    return FIRST_ANSWERS if follows and shown.track.budget is None else ""
 
 
 def _data(scenario: Scenario, track_map: TrackMap, views: Sequence[PersonView]) -> dict[str, Any]:

@@ -206,7 +206,10 @@ class Near(Body):
 class Tells(Body):
     """What all answers together tell, under the `condition` of the statement."""
 
-    linked: str = Field(description="Between two paths that are equal or linked at every time.")
+    linked: str = Field(
+        description="Between two paths that are equal or linked at every time, by the policy or by "
+        "repair."
+    )
     linked_delta: str | None = Field(
         description="The same for the probability of any set of answers, with `delta` besides, if "
         "times and prices were not chosen after earlier answers; null where the noise may have "
@@ -216,7 +219,8 @@ class Tells(Body):
     moment: str | None = Field(
         description="Of one moment from the first answer to the last, between linked states, over "
         "all paths before and after it, to whoever takes the model for true: an upper bound; null "
-        "where it would take long."
+        "where it would take long, the noise may have been shaped by answers, or the model "
+        "remembers more than the place."
     )
     realised: str = Field(
         description="The factor by which these answers moved the odds between linked states, to "

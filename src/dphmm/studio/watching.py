@@ -35,7 +35,7 @@ LOOK_SECONDS = 1.0
 """How long one look asks a service about one person after the other."""
 
 PATIENCE = 10.0
-"""Seconds that a look waits for a service: the page says that there was no answer, and looks again."""
+"""Seconds that a look waits for a service; the page says that there was no answer, and goes on."""
 
 
 @dataclass(frozen=True)

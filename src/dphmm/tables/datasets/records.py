@@ -81,11 +81,12 @@ def records_of(document: Any) -> list[dict[str, Any]]:
         return [flat(record) for record in track_records(document)]
     beside = flat(document)
     lists = [key for key, value in document.items() if _is_list_of_objects(value)]
+    lists = lists or [key for key, value in beside.items() if _is_list_of_objects(value)]
     if len(lists) != 1 or match_columns("", beside, _PLACES, None):
         return [beside]
-    del beside[lists[0]]
+    within = records_of(beside.pop(lists[0]))
     # Its own names come first: where two end alike, the nearer one is meant.
-    return [{**row, **beside, **row} for row in records_of(document[lists[0]])]
+    return [{**row, **beside, **row} for row in within]
 
 
 def _is_list_of_objects(value: object) -> bool:

@@ -15,24 +15,25 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _TIME = (
-    r"^(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
+    r"(?-u)^(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)[T ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?"
     r" ?(?:(Z|z|UTC|GMT)|([+-]\d\d):?(\d\d)?(?:\[[\w/+-]+\])?)?$"
 )
+"""In digits that every program reads: without -u, \\d would be those of all scripts."""
 UNKNOWN = "time must be a time such as 2024-03-05T12:00:00Z or a number, or as --time says"
 TWICE = "time must not lie in the hour that clocks had twice: write its offset, such as +02:00"
 SKIPPED = "time must not lie in the hour that clocks skipped"
 ROUNDED = "time must be written in full, not rounded before an exponent"
 DAYS = "time must be written as a date, not as a spreadsheet's number of days"
 FAULTS = (UNKNOWN, TWICE, SKIPPED, ROUNDED, DAYS)
-_DAYS = r"^[345]\d{4}[.,]\d+$"
-_POWER = r"^\d(?:\.(\d*))?[eE]\+?(\d+)$"
+_DAYS = r"(?-u)^[345]\d{4}[.,]\d+$"
+_POWER = r"(?-u)^\d(?:\.(\d*))?[eE]\+?(\d+)$"
 _LARGEST_OFFSET = 14 * 60
 _UNIX = {"unix": 1e6, "unix-ms": 1e3, "unix-us": 1.0, "unix-ns": 1e-3}
 """How many microseconds such a number is."""
 _GUESSED = (946_684_800 * 1e6, 5e9 * 1e6)
 """Numbers are taken for times since 1970 where that gives 2000 to 2128: before, few people were
 located, and numbers of other kinds (dates of digits, ticks, seconds since 2001) look so."""
-_DAY_FIRST = (r"^\d\d?\.\d\d?\.\d{4} \d\d?:\d\d", "%d.%m.%Y %H:%M")
+_DAY_FIRST = (r"(?-u)^\d\d?\.\d\d?\.\d{4} \d\d?:\d\d", "%d.%m.%Y %H:%M")
 """Days before months wherever dots part them; with slashes nobody can tell."""
 _RUN = r"^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d"
 _WHOLE = "whole numbers"

@@ -18,7 +18,8 @@ __all__: list[str] = []
 LETTERS = {"latitude": "NS", "longitude": "EW"}
 BESIDE = {"latitude": "north_south", "longitude": "east_west"}
 """Columns of letters that stand beside those of degrees."""
-_PART = r"\d{1,3}(?:[.,]\d+)?"
+_PART = r"[0-9]{1,3}(?:[.,][0-9]+)?"
+"""In digits that every program reads: \\d would be those of all scripts."""
 _FORM = (
     rf"(?i)^([NSEW])?\s*([-+])?\s*({_PART})\s*(?:[°º:\s]\s*(?:({_PART})\s*"
     rf"(?:['′’:\s]\s*(?:({_PART})\s*(?:[\"″”]|'')?)?)?)?)?\s*([NSEW])?$"
