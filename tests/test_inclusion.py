@@ -135,6 +135,14 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_how_to_pages_are_looked_at_and_pages_made_from_the_code_are_not(copy: Path) -> None:
+    (copy / include_results.MADE).mkdir(exist_ok=True)
+    (copy / include_results.MADE / "commands.md").write_text("A step is 5 min unless you say so.\n")
+    assert include_results.differences(copy) == []
+    (copy / "docs" / "howto" / "more.md").write_text("It takes 5 min.\n")
+    assert len(include_results.differences(copy)) == 1
+
+
 def test_a_changed_number_on_a_page_is_found_and_repaired(copy: Path) -> None:
     page = copy / "README.md"
     before = page.read_text()

@@ -128,15 +128,43 @@ def by_store(scenario: Scenario, rows: list[Row], folder: Path) -> Said:
         return by_engine(book, scenario, rows)
 
 
-def by_command(scenario: Scenario, rows: list[Row], folder: Path) -> Said:
+def as_text(scenario: Scenario, rows: list[Row]) -> str:
+    """Trips as a table with commas."""
     lines = [f"{row.person},{row.slot},{scenario.labels[row.state]}" for row in rows]
-    (folder / "trips.csv").write_text("\n".join(["person,time,state", *lines]) + "\n")
+    return "\n".join(["person,time,state", *lines]) + "\n"
+
+
+def by_command(scenario: Scenario, rows: list[Row], folder: Path) -> Said:
+    (folder / "trips.csv").write_text(as_text(scenario, rows))
     scenario.save(folder / "town.toml")
     key = write_key(folder / "noise.key")
     ran = run("release", folder / "town.toml", folder / "trips.csv", "-o", folder / "out.csv",
               "--ledger", folder / "ledger", "--client", CLIENT, "--key-file", key)  # fmt: skip
     assert ran.exit_code == 0, ran.stderr
     with Journal(folder / "ledger") as book:
+        return said_in(book, scenario, rows)
+
+
+def by_pipe(scenario: Scenario, rows: list[Row], folder: Path) -> Said:
+    """Rows as they come, everybody's in order of time."""
+    scenario.save(folder / "piped.toml")
+    key = write_key(folder / "pipe.key")
+    ran = run("release", folder / "piped.toml", "--ledger", folder / "piped", "--client", CLIENT,
+              "--key-file", key, stdin=as_text(scenario, rows))  # fmt: skip
+    assert ran.exit_code == 0, ran.stderr
+    with Journal(folder / "piped") as book:
+        return said_in(book, scenario, rows)
+
+
+def by_waiting_pipe(scenario: Scenario, rows: list[Row], folder: Path) -> Said:
+    """The same into a store, where everybody's row of a time comes before the next, and waits."""
+    scenario.save(folder / "waiting.toml")
+    key = write_key(folder / "waiting.key")
+    ordered = as_text(scenario, sorted(rows, key=lambda row: row.slot))
+    ran = run("release", folder / "waiting.toml", "-", "--store", folder / "waiting.db",
+              "--client", CLIENT, "--key-file", key, "--lag", 2, stdin=ordered)  # fmt: skip
+    assert ran.exit_code == 0, ran.stderr
+    with closing(Store.open(folder / "waiting.db")) as book:
         return said_in(book, scenario, rows)
 
 
@@ -181,7 +209,8 @@ def read_ledger(found: list[Any]) -> Said:
 
 ROUTES: dict[str, Callable[[Scenario, list[Row], Path], Said]] = {
     "stream": by_stream, "batch": by_batch, "memory": by_memory, "journal": by_journal,
-    "store": by_store, "command": by_command, "partition": by_partition,
+    "store": by_store, "command": by_command, "pipe": by_pipe, "waiting pipe": by_waiting_pipe,
+    "partition": by_partition,
 }  # fmt: skip
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
+import signal
 import threading
 import time
 from collections import deque
 from concurrent.futures import Future
+from multiprocessing import forkserver
 
 import httpx
 import pytest
@@ -230,6 +233,31 @@ def test_what_takes_too_much_memory_is_refused(store):
     with pytest.raises(TooLargeError, match="64 MB"):
         workers.submit("red", "add_scenario", "red", json.dumps(dense(1200)).encode()).result(SOON)
     assert workers.submit("red", "scenarios", "red").result(SOON) == {"scenarios": []}
+    workers.close()
+
+
+def test_workers_come_again_when_the_process_that_they_come_from_has_died(store):
+    for _ in range(3):
+        workers = running(store)
+        assert workers.submit("red", "scenarios", "red").result(SOON) == {"scenarios": []}
+        os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+        assert workers.submit("red", "scenarios", "red").result(SOON) == {"scenarios": []}
+        workers.close()
+
+
+def test_a_worker_that_was_asked_for_comes_though_who_was_asked_has_died(store):
+    first = running(store)
+    first.submit("red", "scenarios", "red").result(SOON)
+    first.close()
+    workers, asked = running(store), forkserver._forkserver._forkserver_pid
+    os.kill(asked, signal.SIGSTOP)
+    launched = threading.Event()
+    launch, workers._fork = workers._fork, lambda: (launched.set(), launch())[1]
+    job = workers.submit("red", "scenarios", "red")
+    assert launched.wait(SOON)
+    time.sleep(0.3)  # it is asked, and would answer if it ran
+    os.kill(asked, signal.SIGKILL)
+    assert job.result(SOON) == {"scenarios": []}
     workers.close()
 
 

@@ -19,7 +19,8 @@ from dphmm.service.limits import Buckets
 from dphmm.service.quotas import SHARE, Quota
 from dphmm.service.sharing import Shared, SharedBuckets
 from tests.crash.postgres import running_server
-from tests.test_service_processes import ENVIRONMENT, PATIENCE, opened, serving
+from tests.test_service_isolation import LONG_GAP
+from tests.test_service_processes import ENVIRONMENT, PATIENCE, ask, opened, serving
 
 PEOPLE = [f"p{number}" for number in range(6)]
 
@@ -203,6 +204,39 @@ def test_processes_share_the_room_for_people(tmp_path):
     store.close()
     assert 20 <= made <= 22
     assert SHARE >= 3
+
+
+def fork_servers(process):
+    """The processes that workers for long work come from, of one that serves."""
+    tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+    pids = [int(pid) for task in tasks for pid in task.read_text().split()]
+    return [
+        pid
+        for pid in pids
+        if b"multiprocessing.forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+def test_a_service_goes_on_when_what_its_workers_come_from_is_killed(tmp_path):
+    url = str(tmp_path / "store.db")
+    key, _ = keys_of(url)
+    with serving(url, "--tick", "0") as (process, port, _):
+        path = opened(port, key, ["anna"]) + "anna/releases"
+        killed = set()
+        for slot in range(1, 4 * LONG_GAP, LONG_GAP):
+            assert ask(port, key, "POST", path, {"time": slot, "state": 4})[0] == 200
+            if slot > 1:  # it was a long way, which is gone elsewhere
+                (pid,) = fork_servers(process)
+                killed.add(pid)
+                os.kill(pid, signal.SIGKILL)
+                end = time.monotonic() + PATIENCE
+                while " Z " not in Path(f"/proc/{pid}/stat").read_text():  # all its ends are closed
+                    assert time.monotonic() < end
+                    time.sleep(0.01)
+        assert len(killed) == 3
+        assert ask(port, key, "GET", "/v1/people/anna/ledger")[1]["spent"] == "4"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
 
 
 HOPELESS = """

@@ -143,6 +143,14 @@ def test_a_release_into_a_store_is_said_again_by_the_next_run(scenario):
     assert run("verify", url).output == "sound: 2 people, 4 answers\n"
 
 
+def test_an_anchor_that_is_empty_in_the_environment_is_none(scenario, monkeypatch):
+    url = str(scenario / "streams.db")
+    monkeypatch.setenv("DPHMM_ANCHOR", "")
+    first = release_file(scenario, "--store", url)
+    monkeypatch.delenv("DPHMM_ANCHOR")
+    assert release_file(scenario, "--store", url) == first
+
+
 def test_a_run_is_refused_as_a_whole_before_anything_is_spent(scenario):
     url = str(scenario / "streams.db")
     (scenario / "trips.csv").write_text(TRIPS + "anna,200005,s6\n")

@@ -73,34 +73,7 @@ def store(town: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
         yield path, speak
 
 
-@contextmanager
-def service(
-    town: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[str, Callable[[], None]]]:
-    from tests.service_worlds import World
-
-    world = World(town.parent)
-    red, blue = world.client("red"), world.client("blue", "read")
-    monkeypatch.setattr(
-        watching,
-        "watch",
-        lambda place, scenario, file, key_file: watching.ServiceSource(blue, scenario, file),
-    )
-    owner = world.client("blue")
-    held = owner.add_scenario(town)
-
-    def speak() -> None:
-        for person in PEOPLE:
-            owner.begin(held, person)
-            for time in (1, 2, 3):
-                owner.release(held, person, time, 2)
-
-    yield "http://127.0.0.1", speak
-    red.close()
-    world.close()
-
-
-@pytest.mark.parametrize("source", [ledger, store, service])
+@pytest.mark.parametrize("source", [ledger, store])
 def test_the_live_page_is_whole_and_readable_in_every_state(
     browser: Any, limited: Path, monkeypatch: pytest.MonkeyPatch, source: Any
 ) -> None:

@@ -17,7 +17,7 @@ from dphmm.errors import ArgumentError, DataError
 from dphmm.tables.clock import Clock
 from dphmm.tables.keys import read_key, read_private
 
-__all__ = ["Opening", "read_instants", "store_options"]
+__all__ = ["Opening", "read_address", "read_anchor", "read_instants", "store_options"]
 
 SECRET = "DPHMM_SECRET"
 
@@ -39,11 +39,7 @@ class Opening:
 
     def parts(self) -> dict[str, Any]:
         """The secret and the anchor, as a store takes them."""
-        anchor = self.anchor or os.environ.get("DPHMM_ANCHOR")
-        return {
-            "anchor": None if anchor is None else read_address(anchor),
-            "secret": self._secret(),
-        }
+        return {"anchor": read_anchor(self.anchor), "secret": self._secret()}
 
     def _secret(self) -> bytes | None:
         if self.secret_file is not None:
@@ -80,6 +76,12 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*given, opening=Opening(anchor, secret_file), **named)
 
     return opening
+
+
+def read_anchor(anchor: str | None) -> str | None:
+    """The anchor's place, from the environment by default, where nothing is none."""
+    place = anchor or os.environ.get("DPHMM_ANCHOR")
+    return read_address(place) if place else None
 
 
 def read_address(place: str) -> str:

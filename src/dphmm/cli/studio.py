@@ -30,9 +30,19 @@ __all__ = ["command"]
     type=click.Path(exists=True, dir_okay=False),
     help="The key for a service, of scope read. Default: DPHMM_KEY, or the file DPHMM_KEY_FILE.",
 )
+@click.option(
+    "--anchor",
+    metavar="ANCHOR",
+    help="The anchor of a store that has one, which says what has left. Default: DPHMM_ANCHOR.",
+)
 @click.option("--open/--no-open", "open_page", default=True, help="Open the page in a browser.")
 def command(
-    scenario_file: str | None, port: int, watch: str | None, key_file: str | None, open_page: bool
+    scenario_file: str | None,
+    port: int,
+    watch: str | None,
+    key_file: str | None,
+    anchor: str | None,
+    open_page: bool,
 ) -> int:
     r"""Draw a policy, see who is exposed, and watch a simulated release.
 
@@ -46,7 +56,7 @@ def command(
       dphmm studio town.toml --watch town.ledger.jsonl
       dphmm studio town.toml --watch https://releases.example --key-file read.key
     """
-    from dphmm.cli.stores import read_address
+    from dphmm.cli.stores import read_address, read_anchor
     from dphmm.studio.server import serve
 
     def ready(address: str) -> None:
@@ -55,5 +65,6 @@ def command(
             webbrowser.open(address)
 
     place = None if watch is None else read_address(watch)
-    serve(port=port, ready=ready, path=scenario_file, watch=place, key_file=key_file)
+    roots = None if watch is None else read_anchor(anchor)
+    serve(port=port, ready=ready, path=scenario_file, watch=place, key_file=key_file, anchor=roots)
     return 0

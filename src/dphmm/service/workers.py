@@ -14,6 +14,7 @@ import os
 import resource
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
@@ -37,6 +38,9 @@ IDLE = 60.0
 
 NICENESS = 5
 """Workers let the service go first, where processors are few."""
+
+PAUSES = (0.05, 0.2, 0.5)
+"""Seconds before a worker is begun once more whose beginning failed."""
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["dphmm.service.handlers", "dphmm.service.warm"])
@@ -142,6 +146,15 @@ class Workers:
             return None
 
     def _start(self) -> tuple[Any, Connection]:
+        """A process and the connection to it."""
+        for pause in PAUSES:
+            try:
+                return self._fork()
+            except (EOFError, OSError):  # the process that they come from has just died
+                time.sleep(pause)
+        return self._fork()
+
+    def _fork(self) -> tuple[Any, Connection]:
         ours, theirs = PROCESSES.Pipe()
         process = PROCESSES.Process(target=_work, args=(theirs, *self._begin_with), daemon=True)
         process.start()

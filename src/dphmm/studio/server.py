@@ -206,15 +206,17 @@ def serve(
     path: str | Path | None = None,
     watch: str | Path | None = None,
     key_file: str | None = None,
+    anchor: str | None = None,
 ) -> None:
     """Serve the studio on loopback until interrupted; port 0 takes a free one.
 
     `path` is a scenario's file, or a folder of some; by default the present one. `ready` is
     called with the address once the port is taken. `watch` is a ledger file, a store or a service
-    that releases the scenario, to be shown as it grows; `key_file` has a service's key.
+    that releases the scenario, to be shown as it grows; `key_file` has a service's key,
+    `anchor` is where a store's roots are kept.
     """
     own, start = _opening(path, Path(), recent_file())
-    with _watched(watch, own, key_file) as live, _listen(host, port) as listener:
+    with _watched(watch, own, key_file, anchor) as live, _listen(host, port) as listener:
         server = _server(listener, own, start, live)
         Thread(target=_warm_up, daemon=True).start()
         ready(_address(listener))
@@ -227,13 +229,14 @@ def run_in_background(
     memory: Path | None = None,
     watch: str | Path | None = None,
     key_file: str | None = None,
+    anchor: str | None = None,
 ) -> Iterator[str]:
     """The address of a studio that runs in the background, on a free port, for a while.
 
     `memory` is the file that keeps the names of lately opened scenarios, if any does.
     """
     own, start = _opening(path, None, memory)
-    with _watched(watch, own, key_file) as live, _listen("127.0.0.1", 0) as listener:
+    with _watched(watch, own, key_file, anchor) as live, _listen("127.0.0.1", 0) as listener:
         server = _server(listener, own, start, live)
         thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
@@ -279,7 +282,7 @@ def _opening(
 
 @contextmanager
 def _watched(
-    watch: str | Path | None, own: Opened | None, key_file: str | None
+    watch: str | Path | None, own: Opened | None, key_file: str | None, anchor: str | None
 ) -> Iterator[Live | None]:
     """What is to be watched, until the server ends."""
     if watch is None:
@@ -289,7 +292,7 @@ def _watched(
         return
     if own is None or own.path is None:
         raise ArgumentError("watch must come with the scenario whose ledger it is, got none")
-    source = watching.watch(str(watch), own.scenario, own.path, key_file)
+    source = watching.watch(str(watch), own.scenario, own.path, key_file, anchor)
     with closing(Live(source, own.scenario, own.drawing)) as live:
         yield live
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
-from dphmm.books.tailing import StoreTail, Tail
+from dphmm.books.tailing import Tail
 from dphmm.client import Client
 from dphmm.client.operations import scenario_id
 from dphmm.client.results import LedgerFacts
@@ -22,6 +22,7 @@ from dphmm.cost.limit import Limit
 from dphmm.errors import ArgumentError, DataError, NotFoundError, ServiceError
 from dphmm.release.said import Record
 from dphmm.scenario import Scenario
+from dphmm.studio.anchored import AnchoredTail
 
 __all__ = ["LedgerSource", "News", "ServiceSource", "Source", "StoreSource", "Told", "watch"]
 
@@ -92,17 +93,17 @@ class LedgerSource:
 
 
 class StoreSource:
-    """A store on SQLite or PostgreSQL; see `StoreTail`."""
+    """A store on SQLite or PostgreSQL, with its anchor if it has one; see `AnchoredTail`."""
 
     kind = "store"
 
-    def __init__(self, address: str, scenario: Scenario) -> None:
-        self._tail, self._scenario = StoreTail(address), scenario
+    def __init__(self, address: str, scenario: Scenario, anchor: str | None = None) -> None:
+        self._tail, self._scenario = AnchoredTail(address, anchor), scenario
         self._numbers: dict[Whose, int] = {}
         self.name = self._tail.name
 
     def look(self) -> News:
-        """What was committed since the last time; somebody erased is gone."""
+        """What was said since the last time; somebody erased is gone."""
         found = self._tail.more(MOST_ROWS)
         people = {(one.client, one.name): one for one in found.people}
         known = self._numbers
@@ -223,7 +224,13 @@ class ServiceSource:
 Source: TypeAlias = LedgerSource | StoreSource | ServiceSource
 
 
-def watch(place: str, scenario: Scenario, file: Path, key_file: str | None = None) -> Source:
+def watch(
+    place: str,
+    scenario: Scenario,
+    file: Path,
+    key_file: str | None = None,
+    anchor: str | None = None,
+) -> Source:
     """What there is to watch at a place: the address of a service or a store, or a file."""
     if place.startswith(("http://", "https://")):
         client = Client(place, key_file=key_file, timeout=PATIENCE, retries=1)
@@ -231,14 +238,14 @@ def watch(place: str, scenario: Scenario, file: Path, key_file: str | None = Non
     if key_file is not None:
         raise ArgumentError("key_file must come with the address of a service, got none")
     if "://" in place:
-        return StoreSource(place, scenario)
+        return StoreSource(place, scenario, anchor)
     path = Path(place)
     try:
         with path.open("rb") as content:
             is_database = content.read(16).startswith(b"SQLite format 3")
     except OSError as fault:
         raise DataError(f"{place}: ledger must be readable, got: {fault.strerror}") from None
-    return StoreSource(place, scenario) if is_database else LedgerSource(path, scenario)
+    return StoreSource(place, scenario, anchor) if is_database else LedgerSource(path, scenario)
 
 
 def _told(records: Iterable[Record], scenario: Scenario) -> list[Told]:
