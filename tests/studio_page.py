@@ -34,6 +34,12 @@ HEARD = "performance.now() - window.last_question < 20_000"
 QUIET = "window.open_questions === 0 && performance.now() - window.last_question > 500"
 
 
+CHANGES = """async () => {
+  const { fromFragment } = await import("/static/js/state.js");
+  return (await fromFragment(location.hash))?.draft.changes ?? {};
+}"""
+
+
 class Studio:
     """A page with what a person does on it."""
 
@@ -108,6 +114,14 @@ class Studio:
             self.page.locator(button).click()
         path = Path(waiting.value.path())
         return path
+
+    def link_with(self, key: str, value: str) -> str:
+        """The page's address, once it holds an edit: it is written a while after that."""
+        for _ in range(400):
+            if self.page.evaluate(CHANGES).get(key) == value:
+                return str(self.page.evaluate("location.href"))
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"the address never had {key} = {value}")
 
     def axe(self) -> list[str]:
         """What axe-core finds wrong with the page as it is now.

@@ -40,9 +40,9 @@ def free_port():
 
 
 @contextmanager
-def serving(url, *options, **environment):
-    """A `dphmm serve` process and the port that it listens on."""
-    port = free_port()
+def serving(url, *options, port=None, **environment):
+    """A `dphmm serve` process and the port that it listens on, a free one unless it is given."""
+    port = port or free_port()
     process = subprocess.Popen(
         [*DPHMM, "serve", url, "--port", str(port), "--rate", "0", *options],
         env=ENVIRONMENT | environment,

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BROWSER, FAITHFUL, AXE = "test_studio_browser", "test_studio_faithful", "test_studio_axe"
 LATE, SEEN = "test_studio_late", "test_studio_seen"
 LEAVING, DISK = "test_studio_leaving", "test_studio_disk"
+WATCHED = "test_studio_watched"
 
 FINDINGS = {
     "1. two rules open as Complete, and smaller unions lose their rules": (
@@ -190,6 +191,7 @@ BUILT = {
         f"{PROMISES}.test_a_service_is_watched_on_the_page_with_a_key_that_may_only_read",
         f"{PROMISES}.test_a_store_is_watched_on_the_page",
         f"{LEAVING}.test_what_is_released_of_one_scenario_is_not_on_the_map_of_another",
+        f"{WATCHED}.test_a_service_that_goes_away_and_comes_back_under_the_page",
     ),
     "a start: recent files, dropped files, a tour, a page without a scenario": (
         f"{START}.test_what_was_opened_lately_is_kept_for_this_user_alone",
@@ -247,6 +249,7 @@ DONE = {
     "axe finds nothing in light and dark on all pages": (
         f"{AXE}.test_axe_finds_nothing_on_any_page",
         f"{AXE}.test_axe_finds_nothing_on_a_telephone",
+        f"{WATCHED}.test_the_live_page_is_whole_and_readable_in_every_state",
         f"{START}.test_the_start_page_is_for_everybody",
         f"{REPORT_BROWSER}.test_axe_finds_nothing",
         f"{REPORT_BROWSER}.test_axe_finds_nothing_on_the_other_pages",

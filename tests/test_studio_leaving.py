@@ -57,8 +57,7 @@ def test_another_link_is_not_taken_for_what_was_left(own: Studio) -> None:
     """Neither by typing it over the present one, nor by opening it anew."""
     own.tab("budget")
     own.write("#set-epsilon", "2")
-    own.page.wait_for_timeout(900)  # the page writes its address half a second after an edit
-    link = own.page.evaluate("location.href")
+    link = own.link_with("epsilon", "2")
     for leave in (f"location.href = '{link}'", None):
         own.page.goto(own.address)
         drawn(own)
@@ -69,6 +68,36 @@ def test_another_link_is_not_taken_for_what_was_left(own: Studio) -> None:
         else:
             own.page.goto(link)
         expect(own.page.locator("#set-epsilon")).to_have_value("2")
+
+
+SLOWLY = """(seconds) => {
+  const { text } = Response.prototype;
+  Response.prototype.text = async function late() {
+    await new Promise((resolve) => { setTimeout(resolve, 1000 * seconds); });
+    return text.call(this);
+  };
+}"""
+
+
+def test_another_link_is_not_written_over_by_the_last_edit(own: Studio) -> None:
+    """The page writes its address half a second after an edit; reading a link may take longer."""
+    own.tab("budget")
+    own.write("#set-epsilon", "2")
+    link = own.link_with("epsilon", "2")
+    own.page.goto(own.address)
+    drawn(own)
+    own.tab("budget")
+    own.page.evaluate(SLOWLY, 2)
+    own.write("#set-epsilon", "5")
+    own.page.evaluate(f"() => {{ location.href = '{link}'; }}")
+    expect(own.page.locator("#set-epsilon")).to_have_value("2")
+
+
+def test_an_address_that_is_no_link_is_left_for_the_next_edit(own: Studio) -> None:
+    own.tab("budget")
+    own.page.evaluate("() => { location.hash = 'nothing'; }")
+    own.write("#set-epsilon", "2")
+    own.link_with("epsilon", "2")
 
 
 def test_who_types_the_bare_address_begins_anew(own: Studio) -> None:
@@ -246,7 +275,7 @@ def test_a_link_made_by_hand_opens_all_the_same(own: Studio, view: dict[str, Any
       return toFragment({ world, ...view }, fingerprint);
     }"""
     own.tab("noise")
-    own.page.wait_for_timeout(900)  # until the address is there
+    expect(own.page).to_have_url(re.compile("#v2"))
     link = own.page.evaluate(code, view)
     own.page.goto("about:blank")
     own.page.goto(own.address + link)

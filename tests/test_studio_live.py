@@ -290,6 +290,42 @@ def test_a_service_shows_a_key_its_own_people(served: tuple[Path, Any]) -> None:
     assert look_again(live)["people"] == look_again(live)["drawn"] == []
 
 
+@pytest.mark.parametrize("lost", range(2, 8))  # the first asks for scenarios
+def test_a_service_that_goes_away_while_it_is_read_loses_no_answer(
+    served: tuple[Path, Any], lost: int
+) -> None:
+    import httpx
+
+    from dphmm import Client
+    from tests.crash.http import Direct
+
+    class Broken(Direct):
+        asked = 0
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            self.asked += 1
+            if self.asked == lost:
+                raise httpx.ConnectError("gone")
+            return super().handle_request(request)
+
+    town, world = served
+    red = world.client("red")
+    held = red.add_scenario(town)
+    red.begin(held, "red bob")
+    for time in (1, 2):
+        red.release(held, "red bob", time, 2)
+    opened = open_file(town)
+    key, carrier = world.keys["red", "read"], Broken(world.app)
+    client = Client("http://127.0.0.1", key=key, transport=carrier, retries=0)
+    live = Live(ServiceSource(client, opened.scenario, town), opened.scenario, opened.drawing)
+    with pytest.raises(ServiceError, match=r"^http://127\.0\.0\.1 does not answer$"):
+        look_again(live)
+    found = look_again(live)
+    assert carrier.asked > lost
+    assert (found["answers"], found["n_people"], len(found["drawn"])) == (5, 2, 5)
+    assert sum(bar["spent"] for bar in found["spending"]) == 5.0
+
+
 def test_a_service_needs_a_key_that_reads_and_the_scenario(served: tuple[Path, Any]) -> None:
     town, world = served
     opened = open_file(town)

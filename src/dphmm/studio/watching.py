@@ -19,7 +19,7 @@ from dphmm.client import Client
 from dphmm.client.operations import scenario_id
 from dphmm.client.results import LedgerFacts
 from dphmm.cost.limit import Limit
-from dphmm.errors import ArgumentError, DataError, NotFoundError
+from dphmm.errors import ArgumentError, DataError, NotFoundError, ServiceError
 from dphmm.release.said import Record
 from dphmm.scenario import Scenario
 from dphmm.studio.anchored import AnchoredTail
@@ -34,6 +34,9 @@ MOST_ROWS = 50_000
 
 LOOK_SECONDS = 1.0
 """How long one look asks a service about one person after the other."""
+
+PATIENCE = 10.0
+"""Seconds that a look waits for a service; the page says that there was no answer, and goes on."""
 
 
 @dataclass(frozen=True)
@@ -139,18 +142,31 @@ class ServiceSource:
                 f"without it"
             )
         self._waiting: list[str] = []
+        self._found = News()
+        """What a look had found when the service went away."""
         self._entries: dict[str, int] = {}
         self._last: dict[str, int | str] = {}
         self.name = client.url
 
     def look(self) -> News:
         """Ask about some people, for about a second, and go on there the next time."""
-        news, begun = News(), monotonic()
+        try:
+            return self._look()
+        except ServiceError as fault:
+            if fault.status is not None:
+                raise
+            raise ServiceError(f"{self.name} does not answer") from None
+
+    def _look(self) -> News:
+        begun = monotonic()
         if not self._waiting:
             self._waiting = list(self._client.people())[::-1]
-            news.gone.update(("", name) for name in self._entries.keys() - set(self._waiting))
+            gone = self._entries.keys() - set(self._waiting)
+            self._found.gone.update(("", name) for name in gone)
         while self._waiting and monotonic() - begun < LOOK_SECONDS:
-            self._ask(self._waiting.pop(), news)
+            self._ask(self._waiting[-1], self._found)
+            self._waiting.pop()
+        news, self._found = self._found, News()
         for _, name in news.gone:
             self._entries.pop(name, None)
             self._last.pop(name, None)
@@ -184,13 +200,15 @@ class ServiceSource:
         new = ledger.entries[known:]
         places: dict[int, tuple[float, ...]] = {}
         if any(entry.query == query for entry in new):
-            after = self._last.get(name) if known else None
+            last = self._last.get(name) if known else None
             # Answers around another map centre are refused there; they have no place here either.
             with suppress(ArgumentError):
-                for one in self._client.releases(self._id, name, after=after):
-                    self._last[name] = one.time
+                for one in self._client.releases(self._id, name, after=last):
+                    last = one.time
                     if one.lattice is not None:
                         places[one.slot] = tuple(float(number * step) for number in one.lattice)
+            if last is not None:
+                self._last[name] = last
         return [
             Told(
                 whose=("", name),
@@ -215,7 +233,8 @@ def watch(
 ) -> Source:
     """What there is to watch at a place: the address of a service or a store, or a file."""
     if place.startswith(("http://", "https://")):
-        return ServiceSource(Client(place, key_file=key_file), scenario, file)
+        client = Client(place, key_file=key_file, timeout=PATIENCE, retries=1)
+        return ServiceSource(client, scenario, file)
     if key_file is not None:
         raise ArgumentError("key_file must come with the address of a service, got none")
     if "://" in place:

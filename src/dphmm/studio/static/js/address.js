@@ -2,11 +2,14 @@
 // not hold yet, or is too long for it, is kept in the window while the page is reloaded.
 
 import { debounce } from "./elements.js";
-import { toFragment } from "./state.js";
+import { fromFragment, toFragment } from "./state.js";
 
 const PAUSE = 500;
 const LONGEST = 30000;
 const LEFT = "dphmm-studio-left";
+
+// A plain name after the # opens that example.
+export const exampleIn = (hash) => /^#(paper|city|grid|clinic)$/.exec(hash)?.[1];
 
 // The view that was left at this address, once; who came by a link or typed it wants no more than
 // the address says.
@@ -26,9 +29,11 @@ export class Address {
     Object.assign(this, { now, written: null, moved: false });
     this.keep = debounce(() => this.write(), PAUSE);
     addEventListener("pagehide", () => this.leave());
-    // Who typed another address wants what that one holds.
-    addEventListener("hashchange", () => {
+    // Who typed another address wants what that one holds: nothing is written over it meanwhile.
+    addEventListener("hashchange", async () => {
       this.moved = true;
+      if (exampleIn(location.hash) || (await fromFragment(location.hash))) location.reload();
+      else this.moved = false;
     });
   }
 
@@ -36,9 +41,9 @@ export class Address {
     const now = this.now();
     if (!now) return;
     const fragment = await toFragment(now.view, now.fingerprint);
-    if (fragment.length >= LONGEST || this.now()?.view !== now.view) return;
+    if (fragment.length >= LONGEST || this.now()?.view !== now.view || this.moved) return;
     history.replaceState(null, "", fragment);
-    Object.assign(this, { written: now.view, moved: false });
+    this.written = now.view;
   }
 
   leave() {

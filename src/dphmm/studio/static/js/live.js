@@ -15,17 +15,19 @@ const NEAR = 0.8;
 export class LivePanel {
   // redraw(): the map again; view(): what is looked at
   constructor(holder, view, redraw) {
-    Object.assign(this, { holder, view, redraw, now: null, timer: 0 });
+    Object.assign(this, { holder, view, redraw, now: null, seen: null, timer: 0 });
     this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     this.svg.setAttribute("id", "live-plot");
     this.svg.setAttribute("role", "img");
     this.tell = h("p", { className: "tell", id: "live-tell" });
+    this.away = h("p", { className: "warning", id: "live-away", role: "status", hidden: true });
     this.source = h("p", { className: "note", id: "live-source" });
     this.people = h("div", { className: "scroll", tabIndex: 0, role: "group", "aria-label": "People" });
     document.addEventListener("visibilitychange", () => this.show(this.view()));
     fill(
       holder,
       h("h2", {}, "What is being released"),
+      this.away,
       this.tell,
       h("h3", {}, "Spent on everybody"),
       this.svg,
@@ -36,7 +38,32 @@ export class LivePanel {
   }
 
   show(view) {
+    this.mark();
+    // The plot is drawn as wide as it is, and the window may be another now.
+    if (view.tab === "live" && this.now) this.drawSpending(this.now.spending);
     if (view.tab === "live" && !this.timer) this.look();
+  }
+
+  // What was seen before nobody answered any more is not shown as what is there now.
+  mark() {
+    const old = !this.away.hidden;
+    this.holder.classList.toggle("stale", old);
+    document.documentElement.classList.toggle("live-old", old && this.view().tab === "live");
+  }
+
+  // `why`: what is said instead of an answer; null when there was one.
+  hear(why) {
+    const since = this.seen ? `Not reached since ${this.seen}: what is below is as it was then.` : "Not reached yet.";
+    const words = why && `${since} ${why}. Looking again every ${this.seconds} seconds.`;
+    this.away.hidden = !why;
+    // Said once, and not at every look.
+    if (why && this.away.textContent !== words) this.away.textContent = words;
+    if (!why) this.seen = new Date().toLocaleTimeString("en-GB");
+    this.mark();
+  }
+
+  get seconds() {
+    return this.now?.seconds ?? SECONDS;
   }
 
   async look() {
@@ -45,12 +72,13 @@ export class LivePanel {
     this.timer = -1;
     try {
       this.now = await ask("/api/live", {});
+      this.hear(null);
       this.draw();
       this.redraw();
     } catch (error) {
-      this.tell.textContent = `${error.message}. Looking again in a moment; what is below is as it was last seen.`;
+      this.hear(error.message);
     }
-    this.timer = setTimeout(() => this.look(), 1000 * (this.now?.unread ? 0.5 : 1) * (this.now?.seconds ?? SECONDS));
+    this.timer = setTimeout(() => this.look(), 1000 * (this.now?.unread ? 0.5 : 1) * this.seconds);
   }
 
   draw() {
@@ -79,7 +107,8 @@ export class LivePanel {
         h("td", { className: one.share >= NEAR ? "alarm-text" : "" }, one.limit ? h("span", { title: one.limit }, `${Math.round(100 * one.share)}%`) : "–"),
       );
     const head = ["person", "answers", "spent", "of limit"].map((text) => h("th", { scope: "col" }, text));
-    fill(this.people, h("table", { id: "live-people" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, this.now.people.map(row))));
+    const rows = this.now.people.map(row);
+    fill(this.people, rows.length ? h("table", { id: "live-people" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)) : h("p", { className: "note" }, "Nobody yet."));
   }
 
   drawSpending(bars) {

@@ -1,6 +1,6 @@
 // The page: one view, one answer and the view that it answers, and everything redrawn from them.
 
-import { Address, takeLeft } from "./address.js";
+import { Address, exampleIn, takeLeft } from "./address.js";
 import { debounce, h } from "./elements.js";
 import { Answers } from "./answers.js";
 import { Curve } from "./curve.js";
@@ -305,7 +305,7 @@ function showAll() {
     "stage",
     [
       ["before", ["Before", h("span", { className: "long" }, " repair")], "What the policy alone protects"],
-      ["released", [h("span", { className: "long" }, "As "), "released"], "What answers really protect"],
+      ["released", [h("span", { className: "long" }, "As released"), h("span", { className: "short", "aria-hidden": "true" }, "Released")], "What answers really protect"],
     ],
     view.stage,
     (stage) => store.change({ stage }),
@@ -389,11 +389,7 @@ tools.choose(store.view.tool);
 header.showTheme(store.view);
 say(TOOLS.find(([name]) => name === store.view.tool)[2]);
 find("home").addEventListener("click", () => goHome());
-// A plain name after the # opens that example.
-const named = /^#(paper|city|grid|clinic)$/.exec(location.hash)?.[1];
+const named = exampleIn(location.hash);
 if (given || own) await open(store.view.world, given);
 else if (named) await open({ name: named });
 else await goHome();
-addEventListener("hashchange", async () => {
-  if ((await fromFragment(location.hash)) || /^#(paper|city|grid|clinic)$/.test(location.hash)) location.reload();
-});
