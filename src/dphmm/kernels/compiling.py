@@ -101,11 +101,11 @@ def _compiler(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     compiled = compiler(**options)(function)
     # Without a place to write, neither beside the source nor at home, numba refuses to keep it.
     with suppress(RuntimeError):
-        compiled._cache = _Kept(function)
+        compiled._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return compiled
 
 
-class _Files(CompileResultCacheImpl):  # type: ignore[misc]
+class _Files(CompileResultCacheImpl):
     """Where compiled code is kept: in other files for every version of the kernels.
 
     A kernel holds the code of those that it calls, and numba looks at its own file alone: it would
@@ -113,10 +113,11 @@ class _Files(CompileResultCacheImpl):  # type: ignore[misc]
     """
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        return f"{super().get_filename_base(fullname, abiflags)}-{_version()}"
+        base = super().get_filename_base(fullname, abiflags)  # type: ignore[no-untyped-call]
+        return f"{base}-{_version()}"
 
 
-class _Kept(FunctionCache):  # type: ignore[misc]
+class _Kept(FunctionCache):
     """Compiled code on disk."""
 
     _impl_class = _Files
