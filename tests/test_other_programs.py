@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dphmm.errors import DataError
+from dphmm.errors import ArgumentError, DataError
 from dphmm.tables import datasets
 from tests.scenarios import run
 
@@ -310,3 +310,19 @@ def test_letters_beside_degrees_are_refused_where_they_are_not_read(
     plain = "\n".join(["person,time,lat,lon", *(",".join(row) for row in rows), ""])
     south.write_text(plain)
     assert run(command, *given[command], *(["--force"] if command == "learn" else [])).exit_code < 2
+
+
+def test_tables_of_something_else_say_what_is_wrong() -> None:
+    geopandas = pytest.importorskip("geopandas")
+    points = geopandas.points_from_xy(*zip(*POINTS, strict=True))
+    frame = geopandas.GeoDataFrame({"time": TIMES}, geometry=points, crs=4326)
+    with pytest.raises(ArgumentError, match="trips must have points for places, got Polygon"):
+        datasets.load_tracks(frame.set_geometry(points.buffer(0.1)))
+    twice = frame.drop(columns="geometry").assign(lat=52.5, lon=13.4)[["time", "lat", "lon", "lat"]]
+    with pytest.raises(ArgumentError, match="trips must have each column once, got 'lat' more"):
+        datasets.load_tracks(twice)
+    columns = [pl.Series(TIMES), *2 * [pl.Series([point[0] for point in POINTS])]]
+    arrow = pytest.importorskip("pyarrow").table(columns, names=["time", "lat", "lon"])
+    assert len(datasets.load_tracks(arrow).table) == 12
+    with pytest.raises(ArgumentError, match="trips must have each column once, got 'lat' more"):
+        datasets.load_tracks(arrow.rename_columns(["time", "lat", "lat"]))

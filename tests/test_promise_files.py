@@ -152,3 +152,10 @@ def test_a_limit_that_runs_out_shows_in_files_where_no_row_was() -> None:
         held = list(book.answers(Line("", "ann", scenario.terms.query)))
         alone.append([(one.time, one.epsilon) for one in held])
     assert alone == [[(1, Fraction(1)), (2, Fraction(1)), (4, Fraction(1))]] * 3
+
+
+def test_a_check_in_a_notebook_says_which_answers_its_costs_are_about() -> None:
+    scenario = spreading()
+    shown = scenario.check(steps=3)._repr_html_()
+    assert "If each of 3 steps is answered:" in shown
+    assert shown.index("If each of 3 steps") < shown.index("Two states that the policy links")

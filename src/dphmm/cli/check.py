@@ -11,20 +11,16 @@ from dphmm.cli.common import json_option, print_json, progress
 from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.words import SHAPED
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.building import unit_of
 from dphmm.scenario.checking import (
     Check,
     Step,
-    check_steps,
-    covered,
+    check_scenario,
     doubts,
-    guarantee,
     narrows,
-    planned_costs,
     whenever,
 )
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.speaking import how_often, spoken_steps
+from dphmm.scenario.speaking import how_often
 from dphmm.tables.units import measure
 
 __all__ = ["command"]
@@ -48,15 +44,10 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
       dphmm check town.toml --steps 20
     """
     scenario = Scenario.load(scenario_file)
-    found = list(progress(check_steps(scenario, steps), total=steps, what="checking"))
-    check = Check(
-        scenario.name,
-        guarantee(scenario),
-        tuple(found),
-        planned_costs(scenario, steps),
-        unit_of(scenario),
-        covered(scenario, found),
+    check = check_scenario(
+        scenario, steps, lambda found: progress(found, total=steps, what="checking")
     )
+    found = check.steps
     unprotected, costs, unit = bool(check.exposed), check.costs, check.unit
     if as_json:
         often = how_often(scenario)
@@ -75,7 +66,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
                 "doubts": doubts(scenario),
                 "unit": unit,
                 "steps": [step.plain() for step in found],
-                "costs": None if costs is None else _plain(scenario, steps, costs),
+                "costs": None if costs is None else _plain(scenario, check, costs),
             }
         )
         return int(unprotected)
@@ -109,7 +100,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
         "smaller rms"
     )
     if costs is not None:
-        click.echo(f"{_asked(scenario, steps)}:")
+        click.echo(f"{check.planned}:")
         click.echo("\n".join(f"  {line}" for line in costs.text().splitlines()))
     elif narrows(scenario, found):
         click.echo(f"What several answers cost depends on the answers ({SHAPED}).")
@@ -117,21 +108,10 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
     return int(unprotected)
 
 
-def _asked(scenario: Scenario, steps: int) -> str:
-    """Which answers costs are about, and from when on."""
-    asked = f"If each of {steps} steps is answered"
-    if scenario.settings.when is not None:
-        spoken = f"{sum(spoken_steps(scenario.settings.schedule, steps))} of them"
-        if scenario.model.has_stated_zeros:
-            spoken += "; after silent steps other states are possible, and it may cost more"
-        asked = f"If {steps} steps are answered as [when] says, the first at once ({spoken})"
-    return f"{asked}{whenever(scenario)}"
-
-
-def _plain(scenario: Scenario, steps: int, costs: PrivacyStatement) -> dict[str, Any]:
+def _plain(scenario: Scenario, check: Check, costs: PrivacyStatement) -> dict[str, Any]:
     """The costs for programs, with what they rest on beside for whom they hold."""
     only = f"{whenever(scenario)}{costs.condition}".lstrip(",; ")
-    return {"if": _asked(scenario, steps), **costs.plain(), "condition": only or None}
+    return {"if": check.planned, **costs.plain(), "condition": only or None}
 
 
 def _line(step: Step, unit: str) -> str:

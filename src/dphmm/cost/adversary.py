@@ -57,7 +57,8 @@ class Knowledge:
     for them, which bounds what he gains about any of them (the appendix counts the common ones
     only, which is too little)."""
     unprotected: IntArray
-    """The states that he holds possible and for which Definition 4.4 fails on his set."""
+    """The states that he holds possible and for which Definition 4.4 fails on his set, by their own
+    answers; where another state's is given in their place, only `epsilon` counts it."""
 
     def __repr__(self) -> str:
         return (

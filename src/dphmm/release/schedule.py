@@ -60,7 +60,8 @@ class Schedule:
         apart: Speak at the earliest so many steps, or so long, after the last answer.
         epsilon: The price of an answer, if not the stream's or the scenario's own.
         gaps: What happens to steps without a row between a person's rows: "skip", or "answer",
-            from the last state, so that nobody sees where rows are missing.
+            from the last state, so that answers do not say which steps had a row; that a whole
+            file was not refused by a limit may.
         step: How long a step is, for durations and hours; a scenario takes it from its clock.
         zone: The place of the hours; UTC by default. A scenario takes it from its clock.
 

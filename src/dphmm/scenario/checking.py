@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from html import escape
@@ -115,6 +115,7 @@ class Check:
             on the answers (see `narrows`).
         unit: What errors are measured in, if that is known.
         condition: For whom, and how long, nobody is exposed; nothing for everybody.
+        planned: Which answers the costs are about, and from when on.
     """
 
     scenario: str
@@ -123,6 +124,7 @@ class Check:
     costs: PrivacyStatement | None = None
     unit: str = ""
     condition: str = ""
+    planned: str = ""
 
     @property
     def verdict(self) -> str:
@@ -163,18 +165,33 @@ class Check:
             "<tr><th>step<th>possible<th>exposed<th>repair adds<th>hidden among<th>error"
             "<th>least error"
         )
-        costs = "" if self.costs is None else self.costs._repr_html_()
+        planned = f"<p>{escape(self.planned)}:</p>"
+        costs = "" if self.costs is None else f"{planned}{self.costs._repr_html_()}"
         said, found = escape(self.guarantee), escape(self.verdict)
         return f"<p>{said}</p><table>{head}{cells}</table><p>{found}</p>{costs}"
 
 
-def check_scenario(scenario: Scenario, steps: int) -> Check:
-    """See `Scenario.check`."""
+def check_scenario(
+    scenario: Scenario, steps: int, show: Callable[[Iterable[Step]], Iterable[Step]] = tuple
+) -> Check:
+    """See `Scenario.check`; `show` passes the steps on as they are found."""
     if whole(steps, "steps", 1) > LONGEST_WINDOW:
         raise ArgumentError(f"steps must be at most {LONGEST_WINDOW}, got {steps!r}")
-    found = tuple(check_steps(scenario, steps))
+    found = tuple(show(check_steps(scenario, steps)))
+    words = covered(scenario, found), _planned(scenario, steps)
     costs, unit = planned_costs(scenario, steps), unit_of(scenario)
-    return Check(scenario.name, guarantee(scenario), found, costs, unit, covered(scenario, found))
+    return Check(scenario.name, guarantee(scenario), found, costs, unit, *words)
+
+
+def _planned(scenario: Scenario, steps: int) -> str:
+    """Which answers planned costs are about, and from when on."""
+    asked = f"If each of {steps} steps is answered"
+    if scenario.settings.when is not None:
+        spoken = f"{sum(spoken_steps(scenario.settings.schedule, steps))} of them"
+        if scenario.model.has_stated_zeros:
+            spoken += "; after silent steps other states are possible, and it may cost more"
+        asked = f"If {steps} steps are answered as [when] says, the first at once ({spoken})"
+    return f"{asked}{whenever(scenario)}"
 
 
 def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:

@@ -32,10 +32,20 @@ def as_polars(table: Any) -> Any:
         table = require("pandas", "pandas").DataFrame(table).rename(columns=named)
     elif hasattr(table, "to_crs"):
         table = _with_degrees(table)
+    _check_names(table)
     try:
         return polars.DataFrame(table)
     except (TypeError, ValueError, polars.exceptions.PolarsError):
         raise not_trips(table) from None
+
+
+def _check_names(table: Any) -> None:
+    """Refuse a name that a table has twice: nobody can tell which column is meant."""
+    kind = _library(table)
+    names = table.schema.names if kind == "pyarrow" else table.columns if kind == "pandas" else ()
+    names = [str(name) for name in names]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ArgumentError(f"trips must have each column once, got {twice!r} more often")
 
 
 def not_trips(given: object) -> ArgumentError:
@@ -47,6 +57,9 @@ def not_trips(given: object) -> ArgumentError:
 
 def _with_degrees(table: Any) -> Any:
     """A table of GeoPandas as one of pandas, its points as latitude and longitude."""
+    kinds = {*table.geometry.geom_type.dropna()} - {"Point"}
+    if kinds:
+        raise ArgumentError(f"trips must have points for places, got {', '.join(sorted(kinds))}")
     points = (table if table.crs is None else table.to_crs(4326)).geometry
     plain = table.drop(columns=table.geometry.name)
     return plain.assign(latitude=points.y, longitude=points.x)
