@@ -305,7 +305,7 @@ function showAll() {
     "stage",
     [
       ["before", ["Before", h("span", { className: "long" }, " repair")], "What the policy alone protects"],
-      ["released", [h("span", { className: "long" }, "As released"), h("span", { className: "short", "aria-hidden": "true" }, "Released")], "What answers really protect"],
+      ["released", [h("span", { className: "long" }, "As "), "released"], "What answers really protect"],
     ],
     view.stage,
     (stage) => store.change({ stage }),
