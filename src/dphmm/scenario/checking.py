@@ -30,7 +30,7 @@ from dphmm.release.schedule import LONGEST_WINDOW, expected_error
 from dphmm.scenario.building import unit_of
 from dphmm.scenario.plotting import plot_check
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.speaking import how_often, spoken_steps
+from dphmm.scenario.speaking import how_often, spoken_steps, tell_shortage
 from dphmm.tables.units import measure
 
 __all__ = [
@@ -335,7 +335,7 @@ def doubts(scenario: Scenario) -> tuple[str, ...]:
             "Steps without a row are answered as stays. Where the model says that nobody stays, "
             "its promises do not hold for whoever is answered so."
         )
-    return tuple(found)
+    return (*found, *filter(None, [tell_shortage(scenario.settings)]))
 
 
 def _begins(scenario: Scenario) -> int:
