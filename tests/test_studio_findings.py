@@ -183,6 +183,7 @@ BUILT = {
         f"{COMPARE}.test_links_of_one_version_only_are_those_of_the_released_policies",
         f"{COMPARE}.test_versions_are_in_the_link_and_can_be_removed",
         f"{OFFICER}.test_the_legend_of_two_maps_is_about_both",
+        f"{OFFICER}.test_a_link_that_is_only_tried_is_not_said_to_be_added_by_repair",
         f"{OFFICER}.test_links_that_are_not_counted_are_a_bound_beside_another_version_too",
     ),
     "undo and redo with a list; nothing is lost by looking elsewhere": (
@@ -208,6 +209,7 @@ BUILT = {
     "exports with legend, title, unit and fingerprint; one HTML to share": (
         f"{BROWSER}.test_releases_pictures_and_toml_can_be_taken_away",
         f"{BROWSER}.test_a_city_walk_is_exported_as_geojson",
+        f"{OFFICER}.test_a_picture_says_that_it_has_some_of_the_links",
     ),
     "the report: person picker, time slider, what was given away, now, lagged and hindsight": (
         f"{REPORT}.test_everybody_can_be_picked_and_says_what_was_given_away",

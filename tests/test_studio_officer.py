@@ -23,7 +23,7 @@ from dphmm.scenario.checking import doubts
 from dphmm.studio import effects
 from dphmm.studio.server import run_in_background
 from tests.scenarios import run
-from tests.studio_page import Studio
+from tests.studio_page import Studio, expose_s3
 from tests.test_studio_sizes import RULER
 
 SHORT = (
@@ -124,6 +124,30 @@ def test_links_that_are_not_counted_are_a_bound_beside_another_version_too(
     studio.tab("compare")
     cells = page.locator('#compare-table [data-row="links"] td')
     expect(cells).to_have_text([re.compile("^≤ "), re.compile("^≤ "), ""])
+
+
+@pytest.mark.browser
+def test_a_link_that_is_only_tried_is_not_said_to_be_added_by_repair(studio: Studio) -> None:
+    expose_s3(studio)
+    page, legend = studio.page, studio.page.locator("#legend")
+    page.locator('#candidates tr[data-state="s5"]').hover()
+    expect(legend).to_contain_text("tried, not in the policy")
+    expect(legend).not_to_contain_text("added by repair")
+    page.locator("#methods button").last.click()
+    page.mouse.move(5, 5)
+    expect(legend).to_contain_text("added by repair")
+
+
+@pytest.mark.browser
+def test_a_picture_says_that_it_has_some_of_the_links(studio: Studio) -> None:
+    studio.page.locator("#world").select_option("city")
+    studio.expect("#possible-note", re.compile("^555 places"))
+    studio.write("#radius-text", "1.2")
+    expect(studio.page.locator("#legend")).to_contain_text("4,000 of 8,492 links drawn")
+    studio.tab("save")
+    studio.settle()
+    picture = studio.download("#download-svg").read_text(encoding="utf-8")
+    assert "must look alike (4,000 of 8,492 links drawn)" in picture
 
 
 # Numbers that can be read

@@ -201,14 +201,14 @@ export class Compare {
     return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i], flat[2 * i + 1]]);
   }
 
-  // What is on B's map, and how many of its links are: both maps share one legend.
+  // What is on B's map: both maps share one legend.
   draw() {
     this.holder.classList.toggle("stale", !this.b);
     if (!this.map || !this.b) return null;
     const context = { ...this.act.context(), answer: this.b, most: this.most(this.store.view), added: this.only("only_b") };
     const scene = sceneOf(context);
     this.map.set(scene);
-    return { scene, edges: this.b.effects.edges };
+    return scene;
   }
 
   tell(view, world) {

@@ -38,6 +38,9 @@ export const isFilm = (view, walk, live) => Boolean((view.tab === "walk" && walk
 // What is believed after an answer belongs to one walk: elsewhere it would be taken for the policy's.
 export const shownColour = (view) => (view.colour === "posterior" && view.tab !== "walk" ? "category" : view.colour);
 
+// A film has no links; `tried`: one that is pointed at in a table, and nobody's yet.
+const WITHOUT_LINKS = { edges: null, own: null, thinned: null, tried: false };
+
 export function sceneOf({ view, world, answer, labels, tools, walk, live, added, hovered, preview, most }) {
   const walking = isFilm(view, walk, live);
   const posterior = walk.walked ? walk.posterior(view) : null;
@@ -51,8 +54,7 @@ export function sceneOf({ view, world, answer, labels, tools, walk, live, added,
     fills,
     beside: view.tab === "compare",
     possible: walking && view.colour === "posterior" ? null : effects.possible ? new Set(effects.possible) : null,
-    edges: walking ? null : effects.edges.drawn,
-    own: walking ? null : effects.own,
+    ...(walking ? WITHOUT_LINKS : { edges: effects.edges.drawn, own: effects.own, thinned: thinned(effects.edges), tried: Boolean(added) }),
     exposed: walking ? [] : side.exposed,
     shapes: { names: labels.names, of: labels.categories },
     marked: shownColour(view) === "category" && labels.names.length > 1,
@@ -67,24 +69,33 @@ export function sceneOf({ view, world, answer, labels, tools, walk, live, added,
   };
 }
 
+// How many links are drawn, where these are not all.
+function thinned({ n_drawn: drawn, count, exact }) {
+  return drawn < count ? `${short(drawn)} of ${exact ? "" : "at most "}${short(count)}` : null;
+}
+
+// What links are called that are drawn besides the policy's own.
+export function addedWords({ beside, tried }) {
+  if (beside) return "links of one version only";
+  return tried ? "tried, not in the policy" : "added by repair";
+}
+
 export function colourChoice(select, view, walked) {
   fill(select, COLOURS.map(([value, label]) => h("option", { value, disabled: value === "posterior" && !(walked && view.tab === "walk") }, label)));
   select.value = shownColour(view);
 }
 
-// `other`: the scene of B and its links, where it stands beside A.
-export function showLegend(holder, scene, { view, labels, answer, walk, live }, other = null) {
-  const walking = isFilm(view, walk, live);
+// `other`: the scene of B, where it stands beside A.
+export function showLegend(holder, scene, { labels }, other = null) {
   const key = (className, text) => h("div", { className: "legend-row" }, h("span", { className: `key ${className}` }), text);
-  const sides = [{ scene, edges: answer.effects.edges }, ...(other ? [other] : [])];
+  const sides = [scene, ...(other ? [other] : [])];
   const some = (has) => sides.some(has);
   // Of two versions each has its own number.
   const each = (read) => sides.map((side, i) => (other ? `${"AB"[i]} ` : "") + read(side)).join(", ");
-  const thinned = ({ edges }) => edges.n_drawn < edges.count;
   const marks = [
-    some((side) => side.scene.exposed.length) ? key("key-exposed", `exposed (${each((side) => short(side.scene.exposed.length))})`) : null,
-    some((side) => side.scene.added.length) ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
-    !walking && some(thinned) ? key("key-edge", `${each(({ edges }) => (thinned({ edges }) ? `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)}` : "all"))} links drawn`) : null,
+    some(({ exposed }) => exposed.length) ? key("key-exposed", `exposed (${each(({ exposed }) => short(exposed.length))})`) : null,
+    some(({ added }) => added.length) ? key("key-added", addedWords(scene)) : null,
+    some((side) => side.thinned) ? key("key-edge", `${each((side) => side.thinned ?? "all")} links drawn`) : null,
     ...namedTracks(scene, document.querySelector("#map .away")).map(([kind, words]) => key(`key-${kind}`, words)),
   ];
   const { legend } = scene;

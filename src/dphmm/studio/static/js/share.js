@@ -2,7 +2,7 @@
 // page in one file with the picture, the numbers and the scenario's own text.
 
 import { symbolOf, categoryColour, ramp, token, MOST_CATEGORIES } from "./colours.js";
-import { namedTracks } from "./scene.js";
+import { addedWords, namedTracks } from "./scene.js";
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const FONT = 'font-family="system-ui, sans-serif"';
@@ -54,8 +54,8 @@ export function legendOf(scene, names, away) {
       rows.push({ mark: `<rect x="-7" y="-7" width="14" height="14" fill="${paint(share)}" stroke="${token("line-strong")}"/>`, text: `${share ? "" : `${words} `}${Number(value.toPrecision(2))}` });
   }
   if (scene.exposed.length) rows.push({ mark: `<rect x="-7" y="-7" width="14" height="14" fill="none" stroke="${token("alarm")}" stroke-width="2"/><path d="M-7,7L7,-7" stroke="${token("alarm")}" stroke-width="2"/>`, text: `exposed (${scene.exposed.length})` });
-  if (scene.added.length) rows.push({ mark: line(token("accent"), true), text: scene.beside ? "links of one version only" : "added by repair" });
-  if (scene.edges?.length || scene.own?.length) rows.push({ mark: line(token("edge")), text: "must look alike" });
+  if (scene.added.length) rows.push({ mark: line(token("accent"), true), text: addedWords(scene) });
+  if (scene.edges?.length || scene.own?.length) rows.push({ mark: line(token("edge")), text: `must look alike${scene.thinned ? ` (${scene.thinned} links drawn)` : ""}` });
   for (const [kind, text] of namedTracks(scene, away)) rows.push({ mark: TRACK[kind](), text });
   return rows;
 }
