@@ -93,6 +93,14 @@ def test_two_named_versions_stand_side_by_side_and_move_together(studio: Any) ->
     assert page.evaluate(places, "#map .state-label") == page.evaluate(
         places, "#map-b .state-label"
     )
+    before = page.evaluate(places, "#map .state-label")
+    page.locator("#map-b").hover()
+    page.mouse.wheel(0, -200)  # whichever of them is moved
+    page.wait_for_timeout(400)
+    assert page.evaluate(places, "#map .state-label") != before
+    assert page.evaluate(places, "#map .state-label") == page.evaluate(
+        places, "#map-b .state-label"
+    )
     page.get_by_role("button", name="Edit Cheap as A").click()
     expect(table.locator('[data-row="links"] td')).to_have_text(["4", "4", "same"])
     assert "same settings" in page.locator("#compare-results").inner_text()
