@@ -156,6 +156,14 @@ def test_an_interval_holds_its_figure_and_grows_with_the_level(column: list[floa
     np.testing.assert_allclose([-turned[1], -turned[0]], ends[1], rtol=1e-6, atol=1e-9)
 
 
+def test_one_who_is_unlike_all_others_does_not_make_an_end_run_away() -> None:
+    column = np.append(np.linspace(19, 21, 19), 2)
+    value, low, high = People({"x": column}).interval(lambda means: means["x"])
+    error = column.std(ddof=1) / 20**0.5
+    assert value - low == pytest.approx(2 * 2.093 * error, rel=1e-3)
+    assert high - value == pytest.approx(2.093 * error, rel=1e-3)
+
+
 def test_a_median_s_interval_is_among_the_figures() -> None:
     rows = np.random.default_rng(3).lognormal(0, 1, (20, 25))
     middle, low, high = median_of(rows)
