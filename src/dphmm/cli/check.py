@@ -11,16 +11,10 @@ from dphmm.cli.common import json_option, print_json, progress
 from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.words import SHAPED
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.checking import (
-    Check,
-    Step,
-    check_scenario,
-    doubts,
-    narrows,
-    whenever,
-)
+from dphmm.scenario.checking import Check, Step, check_scenario, doubts, narrows
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.speaking import how_often
+from dphmm.scenario.stepping import whenever
 from dphmm.tables.units import measure
 
 __all__ = ["command"]

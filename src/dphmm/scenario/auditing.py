@@ -23,8 +23,8 @@ from dphmm.audit import (
 from dphmm.audit.sequences import paths_between
 from dphmm.errors import ScenarioError
 from dphmm.geometry.exact import whole
-from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.stepping import possible_steps
 
 __all__ = ["audit_scenario", "short_stream", "subject_of"]
 
