@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from fractions import Fraction
 from html import unescape
 from itertools import combinations, product
@@ -214,6 +215,22 @@ def test_what_a_schedule_of_hours_costs_counts_the_busiest_start() -> None:
     assert early.planned.endswith("as [when] says (1 of them)")
     assert early.costs is not None
     assert early.costs.spent == 1
+
+
+def test_what_a_schedule_of_hours_costs_counts_every_season() -> None:
+    """08:00 in Berlin is an even slot in summer, since there is one, and never in winter."""
+    model, when = MarkovModel(np.full((2, 2), 0.5)), Schedule(every=2, hours=("08:00",))
+    clock = Clock("1 h", zone="Europe/Berlin")
+    scenario = Scenario(
+        Query([0, 1]), model, PolicyGraph.complete(2), epsilon=1, when=when, clock=clock
+    )
+    noon = int(datetime(2024, 6, 30, 12, tzinfo=UTC).timestamp()) // 3600
+    stream = scenario.stream("ann", time=noon)
+    assert sum(stream.release("0").epsilon for _ in range(24)) == 1
+    found = scenario.check(24)
+    assert found.planned.endswith("wherever they begin (at most 1 of them)")
+    assert found.costs is not None
+    assert found.costs.spent == 1
 
 
 def test_what_the_own_moves_cost_depends_on_the_turn_at_which_they_begin() -> None:
