@@ -76,6 +76,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
             click.echo(
                 f"      {step.own_possible} by the model's own moves, rms "
                 f"{measure(step.own_error, unit)} if they were facts"
+                f"{whenever(scenario, anyway=True)}"
             )
         if step.exposed_before:
             names = ", ".join(step.exposed_before[:LISTED])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
 
 import numpy as np
 
+from dphmm._types import Mask
 from dphmm.geometry.exact import as_text
-from dphmm.release.hours import DAY
+from dphmm.release.hours import DAY, rhythms_within
 from dphmm.release.schedule import Schedule, allowed_at
 from dphmm.scenario.scenario import Scenario
 
@@ -77,19 +77,29 @@ def spoken_steps(
     """
     if schedule is None:
         return [(True,) * steps]
-    first, starts = 0 if begins is None else begins, 1
-    if begins is None and schedule.hours and schedule.size is not None:
-        starts = lcm(int(schedule.every), DAY // gcd(DAY, schedule.size))
-    elif begins is None:
-        # Whoever starts earlier hears nothing in these steps, or what somebody later hears.
-        starts = min(int(schedule.every), steps)
-        first = int(schedule.phase) - starts
-    if starts * steps > MOST_STEPS:
+    allowed = _allowed(schedule, steps, begins)
+    if allowed is None or sum(len(some) - steps + 1 for some in allowed) * steps > MOST_STEPS:
         return None
-    allowed = allowed_at(schedule, first + 1 + np.arange(starts - 1 + steps))
-    windows = np.unique(np.lib.stride_tricks.sliding_window_view(allowed, steps), axis=0)
+    view = np.lib.stride_tricks.sliding_window_view
+    windows = np.unique(np.concatenate([view(some, steps) for some in allowed]), axis=0)
     ways = {_apart(window, int(schedule.apart)) for window in windows.tolist()}
     return sorted(way for way in ways if any(way))
+
+
+def _allowed(schedule: Schedule, steps: int, begins: int | None) -> list[Mask] | None:
+    """The steps that the clock allows after one start, and after the next ones."""
+    every, phase = int(schedule.every), int(schedule.phase)
+    if begins is not None:
+        return [allowed_at(schedule, begins + 1 + np.arange(steps))]
+    if not schedule.hours or schedule.size is None:
+        # Whoever starts earlier hears nothing in these steps, or what somebody later hears.
+        starts = min(every, steps)
+        return [allowed_at(schedule, phase - starts + 1 + np.arange(starts - 1 + steps))]
+    law = schedule.hours, schedule.size, schedule.zone
+    masks = rhythms_within(steps, *law, every, phase)
+    if masks is None:
+        return None
+    return [np.resize(mask, len(mask) - 1 + steps) for mask in masks]
 
 
 def _apart(allowed: list[bool], apart: int) -> tuple[bool, ...]:
