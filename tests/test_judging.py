@@ -135,6 +135,7 @@ def test_a_scenario_judges_its_own_model(folder: Path) -> None:
     found = scenario.evaluate(folder / "trips.csv")
     assert found.people == 8
     assert str(found).splitlines()[-1] == found.verdict
+    assert "log-likelihood of a move, in nats: the model " in str(found)
 
 
 def test_evaluate_prints_what_was_found_and_says_no_by_its_exit_code(folder: Path) -> None:

@@ -330,6 +330,18 @@ def test_zeros_of_both_degrees_are_no_fix(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_people_of_json_are_no_numbers_with_a_point(name: str, tmp_path: Path) -> None:
+    # 7 and 7.0 are one person, who would have two budgets.
+    rows = [{"id": id, "time": 1709640000, "lat": 52.5, "lon": 13.4} for id in (7, 7.0)]
+    file = tmp_path / name
+    lines = [json.dumps(row) for row in rows]
+    file.write_text("\n".join(lines) if name == "a.jsonl" else f"[{','.join(lines)}]")
+    result = run("import", file, "--around", "52.5,13.4", "-o", tmp_path / "town")
+    assert result.exit_code == 2
+    assert f"{name}: person must be a text or a whole number" in result.output
+
+
 # All the way
 
 

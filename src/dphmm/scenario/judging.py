@@ -73,8 +73,8 @@ class Judgement:
     Args:
         people: How many there are.
         moves: How many of their moves were scored.
-        log_likelihoods: The mean log-probability of a move: by the model, and by those that
-            know no data.
+        log_likelihoods: The mean log-probability of a move, in nats: by the model, and by those
+            that know no data.
         only_anywhere: The share of moves that are none of the model's own.
         answers: The mean distance of an answer to the truth, in `unit`.
         shares: The mean distance of estimates as a share of that: `now`, `lagged`, in
@@ -141,7 +141,7 @@ class Judgement:
         )
         return [
             f"{self.people} people it was not learned from, {self.moves} moves",
-            f"log-likelihood of a move: {scores}",
+            f"log-likelihood of a move, in nats: {scores}",
             f"moves that only going anywhere explains: {self.only_anywhere:.1%}",
             f"distance of an answer: {measure(self.answers, self.unit)}; of estimates: {shares}",
             f"the truth lies: {regions}; expected error {self.expected:.2f} of the real one",
