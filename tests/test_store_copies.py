@@ -14,9 +14,13 @@ from typing import Any
 import pytest
 
 from dphmm import Store, StoreError
+from dphmm.books.acts import record_act
+from dphmm.books.changing import rotate_key
 from dphmm.books.copying import backup, restore
-from dphmm.books.keeping import recover
+from dphmm.books.keeping import lower_budgets, recover
+from dphmm.books.keys import create_key
 from dphmm.books.sealing import Root, Seals
+from dphmm.noise.randomness import KeyedRandomness
 from dphmm.release.moment import Line
 from tests.crash.world import release, terms
 
@@ -167,6 +171,92 @@ def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
 
 def die() -> None:
     raise KeyboardInterrupt
+
+
+ACTS: dict[str, Callable[[Store], object]] = {
+    "erase": lambda store: store.erase("ann"),
+    "budget": lambda store: store.begin("ann", budget=9),
+    "lower": lambda store: lower_budgets(store, to=5),
+    "rotate": lambda store: rotate_key(store, KeyedRandomness(b"2" * 32)),
+    "key": lambda store: create_key(store, "bank", ["release"]),
+    "act": lambda store: record_act(store, "", "bank", "erase"),
+}
+
+
+@pytest.mark.parametrize("further", [1, 3])
+@pytest.mark.parametrize("what", ACTS)
+def test_what_is_reported_as_done_is_in_the_store_that_goes_on(
+    anchor: str, tmp_path: Path, what: str, further: int
+) -> None:
+    """Others take the commit's place with one that changes no answer either, or go on from it."""
+    path, old = tmp_path / "one.db", tmp_path / "old.db"
+    with (
+        closing(Store.open(path, anchor=anchor)) as one,
+        closing(Store.open(path, anchor=anchor)) as two,
+    ):
+        release(one, "ann", 1, 4, WIDE)
+        put_back(path, old)
+
+        def act() -> None:
+            put_back(old, path)
+            for _ in range(further):
+                record_act(two, "", "bank", "scenario")
+
+        before_anchoring(one, act)
+        with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
+            ACTS[what](one)
+        before_anchoring(two, lambda: None)
+        ACTS[what](two)  # the store that goes on can do it
+
+
+def test_an_answer_that_came_back_by_chance_is_not_taken_for_what_was_anchored(
+    anchor: str, tmp_path: Path
+) -> None:
+    """With a key others draw the same again; until that is anchored it may be lost once more."""
+    path, old = tmp_path / "one.db", tmp_path / "old.db"
+    key = KeyedRandomness(b"1" * 32)
+    with ExitStack() as stack:
+        one, two, three = (
+            stack.enter_context(closing(Store.open(path, anchor=anchor))) for _ in range(3)
+        )
+        release(one, "ann", 1, 4, WIDE, key)
+        put_back(path, old)
+
+        def act() -> None:
+            put_back(old, path)
+            release(two, "ben", 1, 4, WIDE, key)
+            release(two, "ben", 2, 4, WIDE, key)
+            before_anchoring(three, die)
+            with pytest.raises(KeyboardInterrupt):
+                release(three, "ann", 2, 4, WIDE, key)
+
+        before_anchoring(one, act)
+        with pytest.raises(StoreError, match="is behind its anchor"):
+            release(one, "ann", 2, 4, WIDE, key)
+
+
+def test_nobody_is_told_what_so_many_others_have_gone_on_from_that_it_cannot_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.books.sealing.PASSED", 3)
+    path, anchor = tmp_path / "one.db", str(tmp_path / "anchor")
+    with (
+        closing(Store.open(path, anchor=anchor)) as one,
+        closing(Store.open(path, anchor=anchor)) as two,
+    ):
+        release(one, "ann", 1, 4)
+
+        def act(more: int) -> None:
+            for _ in range(more):
+                record_act(two, "", "bank", "scenario")
+
+        before_anchoring(one, lambda: act(3))
+        answer, _ = release(one, "ann", 2, 4)
+        before_anchoring(one, lambda: act(4))
+        with pytest.raises(StoreError, match=r"too far meanwhile to tell .*; ask again"):
+            release(one, "ann", 3, 4)
+        assert release(one, "ann", 3, 4)[1]  # it was kept
+        assert release(two, "ann", 2, 4)[0].lattice.tolist() == answer.lattice.tolist()
 
 
 def test_a_store_whose_server_was_killed_before_the_anchor_is_whole(

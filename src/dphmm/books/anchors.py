@@ -132,7 +132,8 @@ class FileAnchor(Anchor):
             raise self._fault("written", fault) from None
 
     def _write(self, file: int, turn: int, anchored: Anchored) -> None:
-        facts = {"turn": turn, **vars(anchored)}
+        roots = {number: list(root) for number, root in anchored.roots.items()}
+        facts = {"turn": turn, **vars(anchored), "roots": roots}
         text = json.dumps(facts).encode()
         line = hashlib.sha256(text).hexdigest().encode() + b" " + text
         block = line.ljust(BLOCK - 1) + b"\n"

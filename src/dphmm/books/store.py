@@ -140,7 +140,7 @@ class Store(StoreReading):
             yield seals
             number, before, root = seals.write_root()
             self.witness.check_next(number, before, root)
-        self._settle({**roots, number: root}, seals.is_kept, number)
+        self._settle({**roots, number: root}, number)
 
     def commit(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]
