@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import shutil
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +18,13 @@ import pytest
 
 from dphmm import Store, StoreError
 from dphmm.books.acts import record_act
+from dphmm.books.anchors import FileAnchor
 from dphmm.books.changing import rotate_key
 from dphmm.books.copying import backup, restore
 from dphmm.books.keeping import lower_budgets, recover
 from dphmm.books.keys import create_key
-from dphmm.books.sealing import Root, Seals
+from dphmm.books.sealing import Root, Roots, Seals
+from dphmm.books.witness import Witness
 from dphmm.noise.randomness import KeyedRandomness
 from dphmm.release.moment import Line
 from tests.crash.world import release, terms
@@ -169,8 +174,76 @@ def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
         assert [record.time for record in two.answers(ANN)] == [*range(1, 3 + further)]
 
 
-def die() -> None:
+def die(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_store_whose_first_server_was_killed_while_it_was_anchored_goes_on(
+    anchor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """It has its anchor then, and no other: an empty one is refused from the first answer on."""
+    with closing(Store.open(tmp_path / "one.db")) as store:
+        release(store, "ann", 1, 4)
+    first = Witness.anchor_first
+
+    def stop(witness: Witness, roots: Roots) -> None:
+        if late:
+            first(witness, roots)
+        if witness.anchor is not None:
+            witness.anchor.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Witness, "anchor_first", stop)
+    with pytest.raises(KeyboardInterrupt):
+        Store.open(tmp_path / "one.db", anchor=anchor)
+    monkeypatch.setattr(Witness, "anchor_first", first)
+    for time in (2, 3):
+        with closing(Store.open(tmp_path / "one.db", create=False, anchor=anchor)) as store:
+            assert not release(store, "ann", time, 4)[1]
+    with (
+        closing(Store.open(tmp_path / "one.db", anchor=tmp_path / "other")) as store,
+        pytest.raises(StoreError, match="does not know the store"),
+    ):
+        release(store, "ann", 4, 4)
+
+
+def test_an_anchor_that_somebody_stopped_has_locked_is_waited_for_no_longer_than_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.books.anchors.BUSY_SECONDS", 0.1)
+    with closing(Store.open(tmp_path / "one.db", anchor=tmp_path / "anchor")) as store:
+        release(store, "ann", 1, 4)
+        with open(tmp_path / "anchor", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            for ask in (lambda: release(store, "ann", 2, 4), lambda: store.answers(ANN)):
+                with pytest.raises(StoreError, match=r"anchor .* is locked by another program; no"):
+                    ask()
+        assert release(store, "ann", 2, 4)[1]  # it was committed, and is said now
+        assert store.is_current()
+
+
+def test_an_anchor_is_not_kept_locked_by_a_process_that_was_forked_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.books.anchors.BUSY_SECONDS", 0.1)
+    children = []
+
+    def fork(*_: object) -> None:
+        child = os.fork()
+        if not child:
+            signal.pause()
+        children.append(child)
+
+    with closing(Store.open(tmp_path / "one.db", anchor=tmp_path / "anchor")) as store:
+        anchor, witness = FileAnchor(tmp_path / "anchor"), store.witness
+        try:
+            anchor.lift(witness.store, witness.epoch, {0: Root(0, "")}, fork)
+            release(store, "ann", 1, 4)
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
 
 
 ACTS: dict[str, Callable[[Store], object]] = {
