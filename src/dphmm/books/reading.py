@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from cachetools import LRUCache
 
-from dphmm.books.anchors import Anchor
+from dphmm.books.anchors import Anchor, Anchored
 from dphmm.books.database import Database, Transaction
 from dphmm.books.rows import (
     AnsweredTimes,
@@ -101,9 +101,12 @@ class StoreReading:
         """Whether the anchor knows the store's commits, all of them and no other."""
         with self.database.transaction(write=False) as transaction:
             roots = find_roots(transaction)
-        anchor = self.witness.anchor
-        known = None if anchor is None else anchor.read(self.witness.store)
+        known = self._anchored()
         return known is not None and (known.epoch, known.roots) == (self.witness.epoch, roots)
+
+    def _anchored(self) -> Anchored | None:
+        anchor = self.witness.anchor
+        return None if anchor is None else anchor.read(self.witness.store)
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
