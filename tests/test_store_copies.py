@@ -137,41 +137,48 @@ def put_back(old: Path, path: Path) -> None:
         source.backup(target)
 
 
-@pytest.mark.parametrize("looked", [False, True])
-@pytest.mark.parametrize("further", [0, 1, 5])
-@pytest.mark.parametrize("how", ["release", "answers", "find"])
-def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
-    anchor: str, tmp_path: Path, how: str, further: int, looked: bool
-) -> None:
-    """A standby that was behind takes over between commit and anchor, and others go on with it."""
-    path, old = tmp_path / "one.db", tmp_path / "old.db"
+@pytest.fixture
+def servers(anchor: str, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    """Two servers of one store, of which there is a copy that is called old."""
+    path = tmp_path / "one.db"
     with (
         closing(Store.open(path, anchor=anchor)) as one,
         closing(Store.open(path, anchor=anchor)) as two,
     ):
         release(one, "ann", 1, 4, WIDE)
-        put_back(path, old)
-        if how != "release":  # committed by somebody who was killed then
-            before_anchoring(two, die)
-            with pytest.raises(KeyboardInterrupt):
-                release(two, "ann", 2, 4, WIDE)
+        put_back(path, tmp_path / "old.db")
+        yield one, two
 
-        def act() -> None:
-            put_back(old, path)
-            for slot in range(2, 3 + further):
-                release(two, "ann", slot, 4, WIDE)
-            if looked:  # another thread of the first server goes on, too
-                release(one, "ben", 2, 4, WIDE)
 
-        before_anchoring(one, act)
-        ask: dict[str, Callable[[], object]] = {
-            "release": lambda: release(one, "ann", 2, 4, WIDE),
-            "answers": lambda: one.answers(ANN),
-            "find": lambda: one.find(ANN, [2]),
-        }
-        with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
-            ask[how]()
-        assert [record.time for record in two.answers(ANN)] == [*range(1, 3 + further)]
+@pytest.mark.parametrize("looked", [False, True])
+@pytest.mark.parametrize("further", [0, 1, 5])
+@pytest.mark.parametrize("how", ["release", "answers", "find"])
+def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
+    servers: tuple[Store, Store], tmp_path: Path, how: str, further: int, looked: bool
+) -> None:
+    """A standby that was behind takes over between commit and anchor, and others go on with it."""
+    one, two = servers
+    if how != "release":  # committed by somebody who was killed then
+        before_anchoring(two, die)
+        with pytest.raises(KeyboardInterrupt):
+            release(two, "ann", 2, 4, WIDE)
+
+    def act() -> None:
+        put_back(tmp_path / "old.db", tmp_path / "one.db")
+        for slot in range(2, 3 + further):
+            release(two, "ann", slot, 4, WIDE)
+        if looked:  # another thread of the first server goes on, too
+            release(one, "ben", 2, 4, WIDE)
+
+    before_anchoring(one, act)
+    ask: dict[str, Callable[[], object]] = {
+        "release": lambda: release(one, "ann", 2, 4, WIDE),
+        "answers": lambda: one.answers(ANN),
+        "find": lambda: one.find(ANN, [2]),
+    }
+    with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
+        ask[how]()
+    assert [record.time for record in two.answers(ANN)] == [*range(1, 3 + further)]
 
 
 def die(*_: object) -> None:
@@ -259,27 +266,21 @@ ACTS: dict[str, Callable[[Store], object]] = {
 @pytest.mark.parametrize("further", [1, 3])
 @pytest.mark.parametrize("what", ACTS)
 def test_what_is_reported_as_done_is_in_the_store_that_goes_on(
-    anchor: str, tmp_path: Path, what: str, further: int
+    servers: tuple[Store, Store], tmp_path: Path, what: str, further: int
 ) -> None:
     """Others take the commit's place with one that changes no answer either, or go on from it."""
-    path, old = tmp_path / "one.db", tmp_path / "old.db"
-    with (
-        closing(Store.open(path, anchor=anchor)) as one,
-        closing(Store.open(path, anchor=anchor)) as two,
-    ):
-        release(one, "ann", 1, 4, WIDE)
-        put_back(path, old)
+    one, two = servers
 
-        def act() -> None:
-            put_back(old, path)
-            for _ in range(further):
-                record_act(two, "", "bank", "scenario")
+    def act() -> None:
+        put_back(tmp_path / "old.db", tmp_path / "one.db")
+        for _ in range(further):
+            record_act(two, "", "bank", "scenario")
 
-        before_anchoring(one, act)
-        with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
-            ACTS[what](one)
-        before_anchoring(two, lambda: None)
-        ACTS[what](two)  # the store that goes on can do it
+    before_anchoring(one, act)
+    with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
+        ACTS[what](one)
+    before_anchoring(two, lambda: None)
+    ACTS[what](two)  # the store that goes on can do it
 
 
 def test_an_answer_that_came_back_by_chance_is_not_taken_for_what_was_anchored(
