@@ -108,9 +108,10 @@ class Store(StoreReading):
 
         Nobody says anything before it has them; if who began is killed, the next one goes on.
         """
+        anchored = self._anchored()  # which may be damaged
         with self.database.transaction(write=False) as transaction:
             state = find_facts(transaction).get("anchored")
-        if state is None and create and self._anchored() is None:
+        if state is None and create and anchored is None:
             with self.database.transaction() as transaction:
                 transaction.hold("facts", "EXCLUSIVE")  # nobody speaks on without the anchor
                 state = find_facts(transaction).get("anchored")
