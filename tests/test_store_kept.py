@@ -146,7 +146,9 @@ PLANTED = {
     "UPDATE tombstones SET spent = '0'": "roots: ",
     "UPDATE tombstones SET budget = '1/2'": "which is over the budget of 0.5",
     "DELETE FROM tombstones": "roots: ",
-    "UPDATE roots SET sum = (SELECT sum FROM roots WHERE number = 15) WHERE number = 0": "roots: ",
+    "UPDATE roots SET seals = (SELECT seals FROM roots WHERE number = 15) WHERE number = 0": (
+        "roots: "
+    ),
 }
 
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TypeAlias
 
-from dphmm.books.database import Database, Transaction, connect
+from dphmm.books.database import BUSY_SECONDS, Database, Transaction, connect
 from dphmm.books.sealing import NO_ROOT, Root, Roots
 from dphmm.errors import StoreError
 
@@ -124,15 +125,35 @@ class FileAnchor(Anchor):
         try:
             file = os.open(self.name, os.O_RDWR | os.O_CREAT, 0o600)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                self._lock(file)
                 yield file
             finally:
+                # A process that was forked meanwhile has the file open, too, and would keep it.
+                fcntl.flock(file, fcntl.LOCK_UN)
                 os.close(file)
         except OSError as fault:
             raise self._fault("written", fault) from None
 
+    def _lock(self, file: int) -> None:
+        """Wait for whoever has the file, as long as for a database; they may have been stopped."""
+        until = monotonic() + BUSY_SECONDS
+        pause = 0.0005
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if monotonic() > until:
+                    raise StoreError(
+                        f"the anchor {self.name} is locked by another program; nothing is said "
+                        f"until that ends or goes on"
+                    ) from None
+            sleep(pause)
+            pause = min(2 * pause, 0.002)
+
     def _write(self, file: int, turn: int, anchored: Anchored) -> None:
-        facts = {"turn": turn, **vars(anchored)}
+        roots = {number: list(root) for number, root in anchored.roots.items()}
+        facts = {"turn": turn, **vars(anchored), "roots": roots}
         text = json.dumps(facts).encode()
         line = hashlib.sha256(text).hexdigest().encode() + b" " + text
         block = line.ljust(BLOCK - 1) + b"\n"

@@ -159,7 +159,7 @@ def read_records(source: Any, name: str) -> Iterator[Record]:
             yield from _parquet(source, name)
             return
         source = open_lines(source)
-    if not isinstance(source, Iterable) or isinstance(source, np.ndarray):
+    if not isinstance(source, Iterable) or isinstance(source, (np.ndarray, Mapping)):
         raise not_trips(source)
     lines = _decoded(source, name)
     first, number = "", 0
