@@ -106,6 +106,7 @@ class Store(StoreReading):
         assert anchor is not None
         if anchor.read(self.witness.store) is not None:
             return
+        anchor.make_room()  # or the store would need what a slip of the pen has named
         with self.database.transaction() as transaction:
             transaction.hold("facts", "EXCLUSIVE")  # nobody speaks on without the anchor
             if "anchored" in find_facts(transaction):
