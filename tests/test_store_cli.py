@@ -322,6 +322,7 @@ def test_the_first_key_is_kept_or_not_made_and_made_once(path, tmp_path, monkeyp
         write_first_key(tmp_path / "key", store)
     revoke_key(store, list_keys(store)[0].digest)
     store.close()
+    monkeypatch.setattr("dphmm.service.server.leave", lambda _: None)
     monkeypatch.setattr("dphmm.service.server.serve", lambda *_, **__: None)
     found = CliRunner().invoke(
         serve_command, [path, "--init", str(tmp_path / "second")], standalone_mode=False
