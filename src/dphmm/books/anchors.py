@@ -75,6 +75,9 @@ class Anchor(ABC):
     def replace(self, anchored: Anchored) -> None:
         """Forget what was known of a store: when it is first anchored, or recovered."""
 
+    def make_room(self) -> None:  # noqa: B027  whoever reads a database's table makes it
+        """See that it can be written, before a store is told that it needs it."""
+
     def close(self) -> None:  # noqa: B027  a file is open only while it is used
         """Close connections."""
 
@@ -120,6 +123,12 @@ class FileAnchor(Anchor):
                 self._check(found[1], anchored.store)
             self._write(file, 1 if found is None else found[0] + 1, anchored)
 
+    def make_room(self) -> None:
+        """See `Anchor`."""
+        with self._locked() as file:
+            if not os.pread(file, 1, 0):
+                self._put(file, 0, b"\0" * (2 * BLOCK))
+
     @contextmanager
     def _locked(self) -> Iterator[int]:
         try:
@@ -157,7 +166,11 @@ class FileAnchor(Anchor):
         text = json.dumps(facts).encode()
         line = hashlib.sha256(text).hexdigest().encode() + b" " + text
         block = line.ljust(BLOCK - 1) + b"\n"
-        if os.pwrite(file, block, BLOCK * (turn % 2)) != len(block):
+        self._put(file, BLOCK * (turn % 2), block)
+
+    @staticmethod
+    def _put(file: int, place: int, content: bytes) -> None:
+        if os.pwrite(file, content, place) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a part of it, without an error
         os.fsync(file)
 

@@ -112,6 +112,9 @@ class Store(StoreReading):
         with self.database.transaction(write=False) as transaction:
             state = find_facts(transaction).get("anchored")
         if state is None and create and anchored is None:
+            assert self.witness.anchor is not None  # or nobody calls this
+            # Or the store would need what a slip of the pen has named.
+            self.witness.anchor.make_room()
             with self.database.transaction() as transaction:
                 transaction.hold("facts", "EXCLUSIVE")  # nobody speaks on without the anchor
                 state = find_facts(transaction).get("anchored")
