@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BROWSER, FAITHFUL, AXE = "test_studio_browser", "test_studio_faithful", "test_studio_axe"
 LATE, SEEN = "test_studio_late", "test_studio_seen"
 LEAVING, DISK = "test_studio_leaving", "test_studio_disk"
-WATCHED = "test_studio_watched"
+WATCHED, OFFICER = "test_studio_watched", "test_studio_officer"
 
 FINDINGS = {
     "1. two rules open as Complete, and smaller unions lose their rules": (
@@ -132,6 +132,7 @@ BUILT = {
         f"{REPORT}.test_one_error_everywhere_the_mean_distance",
     ),
     "a result: change since the last edit, a warning when an answer is no better than silence": (
+        f"{OFFICER}.test_a_small_change_does_not_show_one_length_twice",
         f"{BROWSER}.test_a_repair_shows_before_and_after_side_by_side_and_what_it_cost",
         f"{FAITHFUL}.test_an_answer_no_better_than_silence_is_said_to_be_so",
     ),
@@ -144,6 +145,8 @@ BUILT = {
         f"{BROWSER}.test_a_budget_and_its_schedule_are_set_and_fit_each_other",
         f"{TRADEOFF}.test_a_budget_has_curves_of_its_own_and_a_schedule_by_one_press",
         f"{TRADEOFF}.test_a_chosen_budget_is_spent_evenly",
+        f"{OFFICER}.test_check_and_the_page_say_that_a_budget_does_not_last",
+        f"{OFFICER}.test_the_result_says_that_a_budget_does_not_last_and_what_estimates_count",
     ),
     "a map: every exposed place hatched, the user's edges drawn, others thinned visibly": (
         f"{BROWSER}.test_every_exposed_place_is_hatched_however_many",
@@ -179,6 +182,8 @@ BUILT = {
         f"{COMPARE}.test_two_named_versions_stand_side_by_side_and_move_together",
         f"{COMPARE}.test_links_of_one_version_only_are_those_of_the_released_policies",
         f"{COMPARE}.test_versions_are_in_the_link_and_can_be_removed",
+        f"{OFFICER}.test_the_legend_of_two_maps_is_about_both",
+        f"{OFFICER}.test_links_that_are_not_counted_are_a_bound_beside_another_version_too",
     ),
     "undo and redo with a list; nothing is lost by looking elsewhere": (
         f"{BROWSER}.test_the_history_is_a_list_to_go_back_and_forth_in",
@@ -253,9 +258,11 @@ DONE = {
         f"{START}.test_the_start_page_is_for_everybody",
         f"{REPORT_BROWSER}.test_axe_finds_nothing",
         f"{REPORT_BROWSER}.test_axe_finds_nothing_on_the_other_pages",
+        "test_report_axe.test_axe_finds_nothing_in_any_state",
     ),
     "text of 12 px, contrast of text and of marks": (
         f"{SIZES}.test_nothing_sticks_out_or_is_cut_off_overprinted_or_small",
+        f"{OFFICER}.test_axes_have_room_for_thousands_of_places_and_for_sixty_steps",
         f"{BROWSER}.test_every_text_is_large_and_dark_enough_on_every_tab",
         f"{FAITHFUL}.test_borders_and_marks_stand_out_from_what_lies_below",
         f"{REPORT}.test_marks_and_text_stand_out_in_light_dark_and_on_paper",

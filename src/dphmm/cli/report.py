@@ -121,7 +121,8 @@ def command(
         print_json(answer)
         return 0
     count = sum(facts.said for facts in people)
-    say(f"{output}: {len(tracks)} people, {count} answers")
+    people_in_words = "1 person" if len(tracks) == 1 else f"{len(tracks)} people"
+    say(f"{output}: {people_in_words}, {count} {'answer' if count == 1 else 'answers'}")
     if truth is not None:
         note("it holds a private section: do not publish it")
     return 0

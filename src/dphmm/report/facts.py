@@ -113,7 +113,10 @@ class TrackFacts:
     @property
     def mean_errors(self) -> FloatArray:
         """The mean of each: of the answers, and of all steps for the estimates."""
-        return np.asarray(np.nanmean(self.expected_errors, axis=0))
+        # Where nothing was answered there is no error of an answer; `nanmean` would warn of it.
+        errors = self.expected_errors
+        known = [column[~np.isnan(column)] for column in errors.T]
+        return np.array([column.mean() if len(column) else nan for column in known])
 
     @cached_property
     def statement(self) -> PrivacyStatement:

@@ -26,7 +26,7 @@ from dphmm.scenario.building import unit_of
 from dphmm.scenario.planning import plan_costs
 from dphmm.scenario.plotting import plot_check
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.speaking import how_often
+from dphmm.scenario.speaking import how_often, tell_shortage
 from dphmm.scenario.stepping import Moment, begins_at, moments, whenever
 from dphmm.tables.units import measure
 
@@ -247,7 +247,7 @@ def doubts(scenario: Scenario) -> tuple[str, ...]:
             "Steps without a row are answered as stays. Where the model says that nobody stays, "
             "its promises do not hold for whoever is answered so."
         )
-    return tuple(found)
+    return (*found, *filter(None, [tell_shortage(scenario.settings)]))
 
 
 def guarantee(scenario: Scenario) -> str:

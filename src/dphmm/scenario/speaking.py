@@ -1,4 +1,4 @@
-"""How often a scenario's schedule speaks, at most, and what that costs."""
+"""How often a schedule speaks at most, what that costs, and whether a budget lasts for it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from fractions import Fraction
 import numpy as np
 
 from dphmm._types import Mask
+from dphmm.cost.limit import Window
 from dphmm.geometry.exact import as_text
 from dphmm.release.hours import DAY, rhythms_within
-from dphmm.release.schedule import Schedule, allowed_at
+from dphmm.release.schedule import Schedule, allowed_at, price_of
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.settings import Settings
 
-__all__ = ["Speaking", "how_often", "spoken_steps"]
+__all__ = [
+    "Speaking",
+    "binding_window",
+    "even_price",
+    "how_often",
+    "spoken_steps",
+    "tell_shortage",
+]
 
 MOST_STEPS = 10**7
 """Steps that are looked at after every slot at which a start may be."""
@@ -55,6 +64,36 @@ def how_often(scenario: Scenario) -> Speaking | None:
     answers = schedule.most_in(steps)
     price = answers * scenario.settings.epsilon
     return Speaking(scenario.settings.speaks, steps, window, answers, price)
+
+
+def binding_window(settings: Settings) -> Window | None:
+    """The window of the limit, in steps, that allows the lowest price at the schedule."""
+    if settings.limit is None or not settings.limit.windows:
+        return None
+    windows = settings.limit.in_steps(settings.clock.law).windows
+    return min(windows, key=lambda window: even_price(settings, window))
+
+
+def even_price(settings: Settings, window: Window) -> Fraction:
+    """The price at which every answer of the schedule fits into a window, in steps."""
+    return window.amount / _most_answers(settings, window)
+
+
+def tell_shortage(settings: Settings) -> str | None:
+    """That a budget does not pay for every answer of the schedule, if so."""
+    window, price = binding_window(settings), price_of(settings.schedule, settings.epsilon)
+    if window is None or even_price(settings, window) >= price:
+        return None
+    paid, most = int(window.amount / price), _most_answers(settings, window)
+    return (
+        f"The budget of {window} does not last: of up to {most:,} answers in that time it pays "
+        f"for {paid:,}, and the others are refused."
+    )
+
+
+def _most_answers(settings: Settings, window: Window) -> int:
+    """How many answers the schedule allows in a window, in steps."""
+    return window.width if settings.schedule is None else settings.schedule.most_in(window.width)
 
 
 def spoken_steps(

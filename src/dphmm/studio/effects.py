@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from dphmm._types import IntArray, Mask
-from dphmm.cost.limit import Window
 from dphmm.cost.words import to_protect
 from dphmm.geometry.exact import as_text
 from dphmm.geometry.hull import SensitivityHull
@@ -30,11 +29,11 @@ from dphmm.report.figures import outline, sample_links
 from dphmm.scenario import Scenario
 from dphmm.scenario.checking import Step, check_step, check_steps, doubts, guarantee, unrepaired
 from dphmm.scenario.headline import headline, warnings
-from dphmm.scenario.speaking import how_often
+from dphmm.scenario.speaking import binding_window, even_price, how_often
 from dphmm.scenario.stepping import Moment, moments
 from dphmm.studio import progress
 
-__all__ = ["Situation", "binding_window", "even_price", "exact_number", "timeline"]
+__all__ = ["Situation", "exact_number", "timeline"]
 
 DRAWN_EDGES = 4_000
 """Of more edges than this so many are drawn: all would cover the map."""
@@ -248,21 +247,6 @@ def timeline(scenario: Scenario, horizon: int) -> dict[str, Any]:
     return {"steps": steps}
 
 
-def binding_window(scenario: Scenario) -> Window | None:
-    """The window of the limit, in steps, that allows the lowest price at the schedule."""
-    limit = scenario.settings.limit
-    if limit is None or not limit.windows:
-        return None
-    windows = limit.in_steps(scenario.settings.clock.law).windows
-    return min(windows, key=lambda window: even_price(scenario, window))
-
-
-def even_price(scenario: Scenario, window: Window) -> Fraction:
-    """The price at which every answer of the schedule fits into a window, in steps."""
-    schedule = scenario.settings.schedule
-    return window.amount / (window.width if schedule is None else schedule.most_in(window.width))
-
-
 def _day(scenario: Scenario) -> dict[str, Any]:
     """The interval in steps and, under a clock, when on a day it may speak, as parts of the day."""
     schedule = scenario.settings.schedule
@@ -276,8 +260,8 @@ def _day(scenario: Scenario) -> dict[str, Any]:
 
 def _lasting_price(scenario: Scenario) -> str | None:
     """The price at which every answer of the schedule fits into every window of the limit."""
-    window = binding_window(scenario)
-    return None if window is None else as_text(even_price(scenario, window))
+    window = binding_window(scenario.settings)
+    return None if window is None else as_text(even_price(scenario.settings, window))
 
 
 def _edges(policy: PolicyGraph) -> dict[str, Any]:

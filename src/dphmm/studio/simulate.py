@@ -90,12 +90,13 @@ def expect_errors(opened: Opened, draft: Draft) -> dict[str, Any]:
     found = []
     for seed in range(PEOPLE):
         path = _path(scenario, seed, STEPS)
-        found.append(_release(scenario, opened.drawing, path, seed, brief=True)["mean_error"])
+        found.append(_release(scenario, opened.drawing, path, seed, brief=True))
     errors = {}
-    for kind in found[0]:
-        known = [one[kind] for one in found if one[kind] is not None]
+    for kind in found[0]["mean_error"]:
+        known = [one["mean_error"][kind] for one in found if one["mean_error"][kind] is not None]
         errors[kind] = float(np.mean(known)) if known else None
-    return {"people": PEOPLE, "steps": STEPS, "mean_error": errors}
+    silent = any(one["answers"] < STEPS for one in found)
+    return {"people": PEOPLE, "steps": STEPS, "silent": silent, "mean_error": errors}
 
 
 def _path(scenario: Scenario, seed: int, length: int) -> IntArray:

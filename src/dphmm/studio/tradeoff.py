@@ -17,9 +17,10 @@ from dphmm.geometry.exact import as_text, exact
 from dphmm.noise.distance import mean_noise
 from dphmm.scenario import Scenario
 from dphmm.scenario.budgeting import ROUND
+from dphmm.scenario.speaking import binding_window, even_price
 from dphmm.scenario.spending import intervals, schedule_of, spend, walk_people
 from dphmm.studio.drawing import radii
-from dphmm.studio.effects import MAX_REPAIR, Situation, binding_window, even_price
+from dphmm.studio.effects import MAX_REPAIR, Situation
 from dphmm.studio.opened import Opened
 from dphmm.studio.requests import Draft, Tradeoff
 
@@ -107,7 +108,7 @@ def _intervals(scenario: Scenario, opened: Opened) -> list[Fraction]:
             "to see this curve"
         )
     _one_window(scenario)
-    window = binding_window(scenario)
+    window = binding_window(scenario.settings)
     assert window is not None
     tried = list(intervals(window.width))
     if len(tried) > FEW:
@@ -181,9 +182,9 @@ def _at_budget(
     scenario: Scenario, opened: Opened, request: Tradeoff, value: Fraction
 ) -> dict[str, Any]:
     """Another budget in the same window, spent evenly."""
-    window = binding_window(scenario)
+    window = binding_window(scenario.settings)
     assert window is not None
-    price = even_price(scenario, replace(window, amount=value))
+    price = even_price(scenario.settings, replace(window, amount=value))
     limit = {"limit": f"{as_text(value)} per {_one_window(scenario).length}"}
     return _at_price(scenario, opened, request, value, price, limit)
 
@@ -192,7 +193,7 @@ def _at_interval(
     scenario: Scenario, opened: Opened, request: Tradeoff, value: Fraction
 ) -> dict[str, Any]:
     """The same budget in fewer or more answers, tried on simulated people as `design` does."""
-    window = binding_window(scenario)
+    window = binding_window(scenario.settings)
     if window is None or value.denominator != 1 or value > window.width:
         raise ArgumentError(f"values must be steps within the window, got {as_text(value)}")
     every, settings = int(value), scenario.settings

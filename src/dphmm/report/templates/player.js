@@ -137,7 +137,7 @@
   }
 
   // Which state is under the pointer, and how likely it is held to be.
-  const tip = document.body.appendChild(document.createElement("div"));
+  const tip = document.querySelector("main").appendChild(document.createElement("div"));
   tip.className = "tip";
   tip.hidden = true;
   async function point(event) {

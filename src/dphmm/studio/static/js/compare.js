@@ -201,11 +201,14 @@ export class Compare {
     return Array.from({ length: flat.length / 2 }, (_, i) => [flat[2 * i], flat[2 * i + 1]]);
   }
 
+  // What is on B's map, and how many of its links are: both maps share one legend.
   draw() {
     this.holder.classList.toggle("stale", !this.b);
-    if (!this.map || !this.b) return;
+    if (!this.map || !this.b) return null;
     const context = { ...this.act.context(), answer: this.b, most: this.most(this.store.view), added: this.only("only_b") };
-    this.map.set(sceneOf(context));
+    const scene = sceneOf(context);
+    this.map.set(scene);
+    return { scene, edges: this.b.effects.edges };
   }
 
   tell(view, world) {
@@ -214,7 +217,9 @@ export class Compare {
     const [a, b] = [now.released, this.b?.released];
     const off = (value) => (value === null || value === undefined ? "…" : length(value, world.unit));
     const change = (one, other) => {
-      if (!one || !other || one === other) return one === other && one !== undefined && one !== null ? "same" : "";
+      if ([one, other].some((value) => value === undefined || value === null)) return "";
+      if (one === other) return "same";
+      if (!other) return "more";
       if (one > 3 * other) return `${short(Number((one / other).toPrecision(2)))} times`;
       const share = Math.round(100 * (one / other - 1));
       return share ? `${share > 0 ? "+" : "−"}${Math.abs(share)}%` : "hardly";
@@ -229,9 +234,12 @@ export class Compare {
         h("td", {}, differ(one, other)),
       );
     };
+    // Two bounds tell nothing of a difference.
+    const exact = now.effects.edges.exact && this.b?.effects.edges.exact;
+    const links = (value) => `${exact ? "" : "≤ "}${short(value)}`;
     const count = (one, other) => (one === undefined || other === undefined ? "" : one === other ? "same" : `${one > other ? "+" : "−"}${short(Math.abs(one - other))}`);
     const settings = settingsApart(view.draft, otherOf(view).draft, world);
-    const links = this.links;
+    const apart = this.links;
     return fill(
       this.results,
       h(
@@ -249,7 +257,7 @@ export class Compare {
             row("in hindsight", "hindsight", (_, all) => all.expected?.mean_error.smoothed, off),
             row(word("degree of protection", "hides among"), "least", (side) => side.least, short, count),
             row(word("exposed"), "exposed", (side) => side.exposed.length, short, count),
-            row(word("edge", "links"), "links", (side, all) => all.effects.edges.count + side.added.length, short, count),
+            row(word("edge", "links"), "links", (side, all) => all.effects.edges.count + side.added.length, links, exact ? count : () => ""),
           ),
         ),
       ),
@@ -257,7 +265,7 @@ export class Compare {
         "div",
         { className: "card" },
         h("h2", {}, "Links"),
-        h("p", { id: "links-apart" }, !links ? "Counting…" : links.only_a === null ? "There are too many links to compare them one by one." : `${short(links.only_a.count)} only in A, ${short(links.only_b.count)} only in B, ${short(links.both)} in both.`),
+        h("p", { id: "links-apart" }, !apart ? "Counting…" : apart.only_a === null ? "There are too many links to compare them one by one." : `${short(apart.only_a.count)} only in A, ${short(apart.only_b.count)} only in B, ${short(apart.both)} in both.`),
       ),
       h(
         "div",

@@ -184,15 +184,21 @@ export class Curve {
     if (focused !== null) this.svg.querySelector(`[data-value="${focused}"]`)?.focus();
   }
 
-  // Where the words about a guess cover the fewest points: above or below its line, at either end.
+  // Where the words about a guess cover the least of the curve: above or below its line, at either end.
   room(known, x, y, silent) {
     const wide = 6.4 * GUESS.length;
     const places = [this.wide - MARGIN.right - wide - 2, MARGIN.left + 4].flatMap((from) =>
       [-4, 13].map((below) => [from, y(silent) + below]),
     );
+    // The points of the curve, and some between each two of them.
+    const pixels = ({ number: value, error }) => [x(value), y(error)];
+    const parts = known.flatMap((one, i) => {
+      const [start, end] = [pixels(one), pixels(known[i + 1] ?? one)];
+      return d3.range(0, 1, 0.125).map((part) => start.map((value, axis) => value + part * (end[axis] - value)));
+    });
     const covered = ([from, down]) => {
-      const hidden = known.filter(({ number: value, error }) => x(value) > from - 6 && x(value) < from + wide + 6 && y(error) > down - 17 && y(error) < down + 9);
-      return hidden.length + (down > HEIGHT - MARGIN.bottom || down < MARGIN.top + 8 ? known.length : 0);
+      const hidden = parts.filter(([across, height]) => across > from - 6 && across < from + wide + 6 && height > down - 17 && height < down + 9);
+      return hidden.length + (down > HEIGHT - MARGIN.bottom || down < MARGIN.top + 8 ? parts.length : 0);
     };
     return places.toSorted((a, b) => covered(a) - covered(b))[0];
   }

@@ -84,7 +84,7 @@ export class Effects {
         ? h(
             "p",
             { id: "expected" },
-            `${this.effects.speaks ? "At a step, also one at which nothing is said, an" : "An"} estimate from all answers so far is off by about ${this.off(expected.mean_error.estimate)}, ` +
+            `${expected.silent ? "At a step, also one at which nothing is said, an" : "An"} estimate from all answers so far is off by about ${this.off(expected.mean_error.estimate)}, ` +
               `in hindsight by ${this.off(expected.mean_error.smoothed)} (${expected.people} simulated people).`,
           )
         : null,
@@ -328,9 +328,10 @@ function change(earlier, now, unit) {
   const share = now.mean_error / earlier.mean_error - 1;
   const grew = share > 0;
   const percent = Math.abs(share) >= 0.005 ? `${grew ? "+" : "−"}${Math.round(Math.abs(share) * 100)}%` : "hardly changed";
+  const [from, to] = [length(earlier.mean_error, unit), length(now.mean_error, unit)];
   return h(
     "p",
     { className: `change ${grew ? "worse" : "better"}`, id: "change" },
-    `${grew ? "▲" : "▼"} ${percent} error since the last edit (${length(earlier.mean_error, unit)} → ${length(now.mean_error, unit)})`,
+    `${grew ? "▲" : "▼"} ${percent} error since the last edit (${from === to ? `still about ${to}` : `${from} → ${to}`})`,
   );
 }

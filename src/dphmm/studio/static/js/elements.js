@@ -139,5 +139,9 @@ export function lasts(steps, timeStep) {
 
 // How wide a plot is on the screen: drawn at that size its texts are as large as the style says.
 export function widthOf(svg, usual = 300) {
-  return Math.round(svg.getBoundingClientRect().width) || usual;
+  // An empty plot is not shown, so it has no width until something is in it.
+  const something = svg.firstChild ? null : svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "g"));
+  const width = Math.round(svg.getBoundingClientRect().width);
+  something?.remove();
+  return width || usual;
 }

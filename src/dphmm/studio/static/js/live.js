@@ -1,6 +1,7 @@
 // What is being released now: who spends how much, who nears a limit, answers as they come.
 
 import { h, fill, short, count, widthOf } from "./elements.js";
+import { roomFor } from "./plots.js";
 import { ask } from "./server.js";
 
 const d3 = globalThis.d3;
@@ -118,12 +119,13 @@ export class LivePanel {
     const most = d3.max(bars, ({ spent }) => spent) ?? 0;
     this.svg.setAttribute("aria-label", `Spending over time: at most ${short(most)} in one of ${bars.length} stretches.`);
     if (!bars.length) return;
-    const x = d3.scaleBand(d3.range(bars.length), [40, width - 4]).padding(0.12);
     const y = d3.scaleLinear([0, most || 1], [height - 20, 8]);
+    const left = roomFor(y.ticks(3).map(short), 40);
+    const x = d3.scaleBand(d3.range(bars.length), [left, width - 4]).padding(0.12);
     const text = (at, down, anchor, words) => root.append("text").attr("class", "axis-text").attr("x", at).attr("y", down).attr("text-anchor", anchor).text(words);
     for (const tick of y.ticks(3)) {
-      root.append("path").attr("class", "grid-line").attr("d", `M40,${y(tick)}H${width - 4}`);
-      text(36, y(tick) + 4, "end", short(tick));
+      root.append("path").attr("class", "grid-line").attr("d", `M${left},${y(tick)}H${width - 4}`);
+      text(left - 4, y(tick) + 4, "end", short(tick));
     }
     root
       .selectAll("rect")
@@ -134,7 +136,7 @@ export class LivePanel {
       .attr("width", x.bandwidth())
       .attr("y", ({ spent }) => y(spent))
       .attr("height", ({ spent }) => y(0) - y(spent));
-    text(40, height - 5, "start", bars[0].time);
+    text(left, height - 5, "start", bars[0].time);
     if (bars.length > 1) text(width - 4, height - 5, "end", bars.at(-1).time);
   }
 

@@ -278,8 +278,8 @@ function redraw() {
   const beside = store.view.tab === "compare";
   const scene = sceneOf({ ...context(), ...(beside ? { most: compare.most(store.view), added: compare.only("only_a") } : {}) });
   map.set(scene);
-  if (beside) compare.draw();
-  showLegend(find("legend"), scene, context());
+  const other = beside ? compare.draw() : null;
+  showLegend(find("legend"), scene, context(), other);
 }
 
 function showAll() {

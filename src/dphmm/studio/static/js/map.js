@@ -85,7 +85,7 @@ export class StateMap {
     this.svg.attr("viewBox", `0 0 ${width} ${height}`);
     const [left, bottom, right, top] = this.bounds;
     // The buttons for zooming stand at the right, so the sides are kept free of states.
-    const side = Math.min(SIDE, this.hasAreas ? Math.max(width / 12, BUTTONS) : width / 8);
+    const side = Math.min(SIDE, this.hasAreas ? Math.max(width / 12, Math.min(BUTTONS, width / 10)) : width / 8);
     // Below a point stands its name.
     const margin = this.hasAreas ? Math.min(MARGIN / 2, height / 8) : Math.max(NAMED, Math.min(MARGIN, height / 8));
     const across = Math.max(right - left, 1e-9);

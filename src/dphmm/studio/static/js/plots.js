@@ -4,18 +4,22 @@ import { length, short, widthOf } from "./elements.js";
 
 const d3 = globalThis.d3;
 
+// How far from the left a plot begins, so that the longest number on its axis has room: 12 px text.
+export const roomFor = (texts, least) => Math.max(least, 8 + 8 * Math.max(0, ...texts.map(({ length: letters }) => letters)));
+
 // series: [{ name, values, kind }]; kind is a CSS class such as "a" or "b faint".
 export function lines(svg, series, { time = null, limit = null, label = "", least = null, unit = "" } = {}) {
   const [width, height] = [widthOf(svg), 128];
-  const margin = { left: 52, right: 8, top: 12, bottom: 20 };
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();
   const count = d3.max(series, ({ values }) => values.length) || 0;
   const finite = series.flatMap(({ values }) => values).filter(Number.isFinite);
   const most = Math.max(d3.max(finite) ?? 1, limit ?? 0, least ?? 0) || 1;
-  const x = d3.scaleLinear([1, Math.max(count, 2)], [margin.left, width - margin.right]);
   const lowest = Math.min(0, d3.min(finite) ?? 0);
-  const y = d3.scaleLinear([lowest * 1.06, most * 1.06], [height - margin.bottom, margin.top]);
+  const y = d3.scaleLinear([lowest * 1.06, most * 1.06], [height - 20, 12]);
+  const write = (tick) => (unit ? length(tick, unit) : short(tick));
+  const margin = { left: roomFor(y.ticks(3).map(write), 52), right: 8, top: 12, bottom: 20 };
+  const x = d3.scaleLinear([1, Math.max(count, 2)], [margin.left, width - margin.right]);
   const grid = root.append("g").attr("class", "grid");
   for (const tick of y.ticks(3)) {
     grid.append("path").attr("d", `M${margin.left},${y(tick)}H${width - margin.right}`);
@@ -25,7 +29,7 @@ export function lines(svg, series, { time = null, limit = null, label = "", leas
       .attr("x", margin.left - 5)
       .attr("y", y(tick) + 3.5)
       .attr("text-anchor", "end")
-      .text(unit ? length(tick, unit) : short(tick));
+      .text(write(tick));
   }
   for (const tick of x.ticks(6).filter(Number.isInteger)) {
     root
@@ -95,22 +99,24 @@ export function bars(svg, steps, current, choose) {
   const [width, height] = [widthOf(svg), 130];
   const root = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`);
   root.selectAll("*").remove();
+  const y = d3.scaleLinear([0, d3.max(steps, ({ possible }) => possible)], [height - 20, 14]);
+  const ticks = y.ticks(3).filter(Number.isInteger);
+  const left = roomFor(ticks.map(short), 30);
   const x = d3
     .scaleBand(
       steps.map(({ time }) => time),
-      [30, width - 4],
+      [left, width - 4],
     )
     .padding(0.18);
-  const y = d3.scaleLinear([0, d3.max(steps, ({ possible }) => possible)], [height - 20, 14]);
-  for (const tick of y.ticks(3).filter(Number.isInteger)) {
+  for (const tick of ticks) {
     root
       .append("path")
       .attr("class", "grid-line")
-      .attr("d", `M30,${y(tick)}H${width - 4}`);
+      .attr("d", `M${left},${y(tick)}H${width - 4}`);
     root
       .append("text")
       .attr("class", "axis-text")
-      .attr("x", 26)
+      .attr("x", left - 4)
       .attr("y", y(tick) + 3.5)
       .attr("text-anchor", "end")
       .text(short(tick));
@@ -149,5 +155,6 @@ export function bars(svg, steps, current, choose) {
     .attr("x", ({ time }) => x(time) + x.bandwidth() / 2)
     .attr("y", height - 6)
     .attr("text-anchor", "middle")
-    .text(({ time }) => time);
+    // As many as have room beside each other.
+    .text(({ time }, i) => (i % Math.ceil(26 / x.step()) ? "" : time));
 }

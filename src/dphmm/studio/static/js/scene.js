@@ -72,14 +72,19 @@ export function colourChoice(select, view, walked) {
   select.value = shownColour(view);
 }
 
-export function showLegend(holder, scene, { view, labels, answer, walk, live }) {
+// `other`: the scene of B and its links, where it stands beside A.
+export function showLegend(holder, scene, { view, labels, answer, walk, live }, other = null) {
   const walking = isFilm(view, walk, live);
   const key = (className, text) => h("div", { className: "legend-row" }, h("span", { className: `key ${className}` }), text);
-  const { edges } = answer.effects;
+  const sides = [{ scene, edges: answer.effects.edges }, ...(other ? [other] : [])];
+  const some = (has) => sides.some(has);
+  // Of two versions each has its own number.
+  const each = (read) => sides.map((side, i) => (other ? `${"AB"[i]} ` : "") + read(side)).join(", ");
+  const thinned = ({ edges }) => edges.n_drawn < edges.count;
   const marks = [
-    scene.exposed.length ? key("key-exposed", `exposed (${short(scene.exposed.length)})`) : null,
-    scene.added.length ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
-    !walking && edges.n_drawn < edges.count ? key("key-edge", `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)} links drawn`) : null,
+    some((side) => side.scene.exposed.length) ? key("key-exposed", `exposed (${each((side) => short(side.scene.exposed.length))})`) : null,
+    some((side) => side.scene.added.length) ? key("key-added", scene.beside ? "links of one version only" : "added by repair") : null,
+    !walking && some(thinned) ? key("key-edge", `${each(({ edges }) => (thinned({ edges }) ? `${short(edges.n_drawn)} of ${edges.exact ? "" : "at most "}${short(edges.count)}` : "all"))} links drawn`) : null,
     ...namedTracks(scene, document.querySelector("#map .away")).map(([kind, words]) => key(`key-${kind}`, words)),
   ];
   const { legend } = scene;
