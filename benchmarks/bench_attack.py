@@ -1,9 +1,9 @@
 """What one client notices of another that does its worst: waits, errors, and the end by SIGTERM.
 
 The attacker sends bad numbers, long gaps, giant scenarios, slow bodies, half-sent heads and a
-hundred wrong keys a second, from the same machine, whose cores it shares. The other asks for one
-release after the other, first in peace. With the service's own tick, and with none; on SQLite
-and, where its programs are, on PostgreSQL.
+hundred wrong keys a second, from a process of its own on the same machine, whose cores it shares.
+The other asks for one release after the other, first in peace. With the service's own tick, and
+with none; on SQLite and, where its programs are, on PostgreSQL.
 """
 
 from __future__ import annotations

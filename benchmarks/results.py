@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from benchmarks import Figure
+from dphmm.evaluate.fingerprint import libraries
 from dphmm.evaluate.results import Result, Table, Value, machine
 
 __all__ = ["as_result", "key_of"]
@@ -52,6 +53,7 @@ def as_result(benchmark: str, figures: Sequence[Figure], load: float) -> Result:
         module="dphmm",
         values=values,
         tables={"figures": Table(("what", "measured", "ratio to", "wanted"), tuple(rows))},
+        libraries=libraries(),
         machine={**machine(), "load": f"load {load:.1f} on {os.cpu_count()} processors"},
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
+
+from myst_nb.sphinx_ext import OUTPUT_FOLDER  # noqa: E402
 
 import dphmm  # noqa: E402
 from scripts import reference, versions  # noqa: E402
@@ -86,7 +89,11 @@ def write_reference(app: Any) -> None:
 
 
 def write_texts(app: Any, fault: Exception | None) -> None:
-    """Write the plain-text export and the list of versions when all pages stand."""
+    """Write the plain-text export and the list of versions when all pages stand.
+
+    What myst_nb leaves beside them is removed: pages have copies of the pictures.
+    """
+    shutil.rmtree(Path(app.outdir).parent / OUTPUT_FOLDER, ignore_errors=True)
     if fault is None and app.builder.format == "html":
         reference.write_texts(DOCS, Path(app.outdir))
         if Path(app.outdir).name == version:

@@ -3,7 +3,8 @@
 python scripts/include_results.py            write them, and the figures
 python scripts/include_results.py --check    say which pages differ, and exit with 1
 
-Pages are README.md and those under docs. docs/results/without-file.toml names the lines whose
+Pages are README.md and those under docs; in notebooks no measured number may stand at all.
+docs/results/without-file.toml names the lines whose
 numbers only look measured, and counts by page those that have no file yet; there may not be more
 than it says.
 """
@@ -11,6 +12,7 @@ than it says.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tomllib
 from functools import cache
@@ -84,14 +86,29 @@ def figure(root: Path, results: dict[str, Result], *, write: bool = False) -> li
     return []
 
 
+def words_of(path: Path) -> str:
+    """What a page says; of a notebook what stands between its code, and what code has shown."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".ipynb":
+        return text
+    said = []
+    for cell in json.loads(text)["cells"]:
+        if cell["cell_type"] != "code":
+            said.append("".join(cell["source"]))
+        for output in cell.get("outputs", []):
+            shown = output.get("text", output.get("data", {}).get("text/plain", ""))
+            said.append("".join(shown))
+    return "\n\n".join(said)
+
+
 def too_many(root: Path) -> list[str]:
     """A sentence for each page with more measured numbers that have no file than are listed."""
     listed = tomllib.loads((root / WITHOUT).read_text(encoding="utf-8"))
     found = []
-    for path in pages(root):
+    for path in [*pages(root), *sorted((root / "docs" / "notebooks").glob("*.ipynb"))]:
         name = path.relative_to(root).as_posix()
         entry = listed.get(name, {})
-        lines = unsourced(path.read_text(encoding="utf-8"))
+        lines = unsourced(words_of(path))
         settings = entry.get("settings", [])
         found += [
             f"{WITHOUT}: no line of {name} has the setting {words!r}"

@@ -660,6 +660,11 @@ def in_a_store(act: Callable[[Store], object]) -> None:
             "claimed must be",
             lambda: dphmm.audit_sampler(coin, claimed=np, points=[[0], [1]], edges=[(0, 1)]),
         ),
+        (
+            "trips must be a file or a table of Polars, pandas or Arrow, got dict",
+            lambda: TOWN.release({"person": ["ann"], "time": [1], "state": ["s1"]}),
+        ),
+        ("one row of coordinates a state, got list", lambda: dphmm.States.at(["park", "bank"])),
     ],
 )
 def test_what_was_left_midway_is_refused_in_a_sentence(said: str, act: Callable[[], Any]) -> None:

@@ -98,6 +98,24 @@ def test_leaks_of_one_percent_are_caught():
     assert "residues" in {one.test for one in found}
 
 
+def test_a_result_says_that_other_linked_pairs_were_not_looked_at():
+    """Beyond the ninth state this one prints the truth, and is not seen."""
+
+    def sample(state, size):
+        counts = np.random.default_rng().geometric(1 - np.exp(-1), size=(2, size, 1))
+        return np.full((size, 1), state) if state > 8 else state + counts[0] - counts[1]
+
+    def found(states):
+        edges = np.arange(states - 1)[:, None] + [0, 1]
+        points = np.arange(states)[:, None]
+        return audit_sampler(sample, claimed=1, points=points, edges=edges, lattice=True,
+                             draws=FEW_DRAWS)  # fmt: skip
+
+    assert found(30).violations == ()
+    assert "; only 8 linked pairs were looked at; " in found(30).text()
+    assert "were looked at" not in found(9).text()
+
+
 def test_a_tail_that_is_cut_off_is_caught_where_only_one_state_answers():
     found = audit_sampler(
         lambda: CutOff(EXAMPLE.mechanism, EDGE, Fraction(1)), draws=2 * FEW_DRAWS

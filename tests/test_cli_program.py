@@ -215,16 +215,26 @@ def test_progress_in_a_log_is_a_line_now_and_then(
 # How a run stops
 
 
+class Interrupted:
+    """What is interrupted while Python names it within a class."""
+
+    def __set_name__(self, owner: object, name: str) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("within", ["a call", "a class"])
 @pytest.mark.parametrize(
     ("command", "said"),
     [("release", "dphmm: stopped; run again to continue\n"), ("check", "dphmm: stopped\n")],
 )
 def test_a_run_that_is_stopped_says_what_to_do(
-    command: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, said: str, within: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path)
 
     def stop(*arguments: object, **options: object) -> None:
+        if within == "a class":  # as when a module is imported
+            type("Made", (), {"one": Interrupted()})
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Scenario, "load", stop)

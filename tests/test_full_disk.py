@@ -80,7 +80,11 @@ def test_a_service_on_a_full_disk_answers_with_one_line_and_goes_on(disk: Path) 
 
 def test_an_anchor_on_a_full_disk_lets_nothing_be_said(disk: Path, tmp_path: Path) -> None:
     with closing(Store.open(tmp_path / "store.db", anchor=disk / "anchor")) as store:
-        filler = fill(disk)  # the second of the anchor's blocks was never written
+        block = (disk / "anchor").read_bytes()[4096:]
+        with (disk / "anchor").open("wb") as file:  # as on a disk that copies what is written
+            file.seek(4096)
+            file.write(block)
+        filler = fill(disk)
         for state in (4, 2):
             with pytest.raises(StoreError, match="nothing is said until it can"):
                 release(store, "anna", 1, state)
@@ -89,6 +93,25 @@ def test_an_anchor_on_a_full_disk_lets_nothing_be_said(disk: Path, tmp_path: Pat
         assert same(first, release(store, "anna", 1, 3)[0])
         assert store.ledger("anna").spent == 1
         assert store.is_current()
+
+
+def test_an_anchor_has_its_room_from_the_first(disk: Path, tmp_path: Path) -> None:
+    with closing(Store.open(tmp_path / "store.db", anchor=disk / "anchor")) as store:
+        fill(disk)
+        for slot in range(1, 4):
+            release(store, "anna", slot, 4)
+        assert store.is_current()
+
+
+def test_a_store_does_not_need_an_anchor_for_which_there_was_no_room(
+    disk: Path, tmp_path: Path
+) -> None:
+    Store.open(tmp_path / "store.db").close()
+    fill(disk)
+    with pytest.raises(StoreError, match="nothing is said until it can"):
+        Store.open(tmp_path / "store.db", anchor=disk / "anchor")
+    with closing(Store.open(tmp_path / "store.db")) as store:
+        release(store, "anna", 1, 4)
 
 
 def test_a_run_on_a_full_disk_says_one_line_and_loses_nothing(disk: Path, tmp_path: Path) -> None:

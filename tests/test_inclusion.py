@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tomllib
 from pathlib import Path
@@ -183,6 +184,27 @@ def test_a_new_number_without_a_file_is_found(copy: Path) -> None:
         "docs/index.md: lines with numbers that no file of results holds must be at most 0" in fault
     )
     assert "It takes 3 ms." in fault
+
+
+@pytest.mark.parametrize("kind", ["markdown", "outputs"])
+def test_a_number_in_a_notebook_is_found(copy: Path, kind: str) -> None:
+    path = copy / "docs" / "notebooks" / "geolife.ipynb"
+    assert path.exists()
+    notebook = json.loads(path.read_text())
+    shown = {"output_type": "stream", "name": "stdout", "text": ["It takes 3 ms."]}
+    cell = {"cell_type": "markdown", "metadata": {}, "source": ["It takes 3 ms."]}
+    if kind == "outputs":
+        cell = {"cell_type": "code", "metadata": {}, "source": [], "outputs": [shown]}
+    notebook["cells"].append(cell)
+    path.write_text(json.dumps(notebook))
+    (fault,) = include_results.differences(copy)
+    assert "docs/notebooks/geolife.ipynb" in fault
+    assert "It takes 3 ms." in fault
+
+
+@pytest.mark.parametrize("number", ["12 percent", "3.4x", "3.4×", "20 milliseconds", "7 per cent"])
+def test_a_measurement_is_known_in_words_too(number: str) -> None:
+    assert unsourced(f"Ours is {number} better.")
 
 
 def test_a_setting_that_no_page_has_any_more_is_found(copy: Path) -> None:

@@ -124,6 +124,18 @@ def test_everybody_is_left_out_once_and_learned_from_otherwise() -> None:
         cross_validate(learn, people[:1])  # type: ignore[arg-type]
 
 
+def test_moves_and_people_count_once_and_only_if_they_were_looked_at() -> None:
+    # Walks of a short track are drawn again and overlap; of a hundred people few are drawn.
+    few = walkers(6, 90)
+    found = judge([(fit(few), few)], lag=None)
+    assert found.people == 6
+    assert found.moves <= 6 * 89
+    many = walkers(100, 80)
+    found = judge([(fit(many), many)], lag=None)
+    assert judging.STEPS / judging.LONGEST <= found.people < 40
+    assert found.moves < judging.STEPS
+
+
 def test_nobody_who_moves_is_nobody_to_judge_by() -> None:
     alone = [(np.array([1, 5, 9]), np.array([0, 0, 0]))]
     with pytest.raises(DataError, match="trips must hold neighbouring steps, got no move"):
@@ -135,6 +147,7 @@ def test_a_scenario_judges_its_own_model(folder: Path) -> None:
     found = scenario.evaluate(folder / "trips.csv")
     assert found.people == 8
     assert str(found).splitlines()[-1] == found.verdict
+    assert "log-likelihood of a move, in nats: the model " in str(found)
 
 
 def test_evaluate_prints_what_was_found_and_says_no_by_its_exit_code(folder: Path) -> None:
@@ -353,3 +366,18 @@ def test_the_sample_is_of_everybody_and_as_long_as_was_asked() -> None:
     assert sum(len(when) for _, when, _ in walks) >= 500
     assert max(len(when) for _, when, _ in walks) == judging.LONGEST
     assert judging.sample_walks([], 10, np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("private", [[], ["--epsilon", "1"]])
+def test_learn_says_that_few_people_leave_nobody_to_judge_by(
+    folder: Path, private: list[str]
+) -> None:
+    lines = (folder / "trips.csv").read_text().splitlines()
+    names = sorted({line.split(",")[0] for line in lines[1:]})[:3]
+    kept = [lines[0], *(line for line in lines[1:] if line.split(",")[0] in names)]
+    (folder / "few.csv").write_text("\n".join(kept) + "\n")
+    words = ("learn", folder / "few.csv", "--scenario", folder / "scenario.toml", *private)
+    result = run(*words, "-o", folder / "few.npz")
+    assert result.exit_code == 0, result.output
+    said = "Nobody can tell whether it helps: fewer than 5 people are too few."
+    assert said in (result.stderr if private else result.stdout)

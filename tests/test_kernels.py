@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba.core import caching
+from scipy import sparse
 
 from dphmm import (
     Batch,
@@ -190,6 +191,36 @@ def test_cells_of_the_plane_are_summed_as_those_of_space_bit_for_bit() -> None:
             sums = weight, first[:2], pairs[:2, :2]
             assert bits(kernels.cells.moments(*fan.cell(number), 0.7)) == bits(sums)
             assert bits(kernels.cells.moments.plain(*fan.cell(number), 0.7)) == bits(sums)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_row_whose_terms_lie_at_several_levels_is_summed_as_fractions_are(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    states = 12
+    matrix = sparse.random_array((states, states), density=0.5, rng=rng, format="csr")
+    data = matrix.data * np.where(rng.random(matrix.nnz) < 0.3, 2.0**-400, 1.0)
+    # At the ends of the range a term counts beside one of the level above it, or does not.
+    wide = np.array([2.0 ** rng.choice([-256, -250, 0, 255], states), rng.integers(0, 4, states)])
+    wide[:, rng.random(states) < rng.choice([0, 0.5])] = [[0], [np.inf]]
+    jumps = np.where(rng.random(states) < 0.3, 2.0 ** rng.choice([-1, -400, -900], states), 0)
+    indptr, indices = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+    wide.setflags(write=False)
+    found, plainly = np.empty((2, states)), np.empty((2, states))
+    kernels.chain.step.compiled(indptr, indices, data, jumps, wide, found)
+    kernels.chain.step.plain(indptr, indices, data, jumps, wide, plainly)
+    assert bits(found) == bits(plainly)
+    exact = [exactly(*one) for one in wide.T]
+    for row, (scaled, level) in enumerate(found.T):
+        terms = range(indptr[row], indptr[row + 1])
+        total = sum((Fraction(data[i]) * exact[indices[i]] for i in terms), Fraction(jumps[row]))
+        assert (level == np.inf) == (total == 0)
+        assert total == 0 or scaled >= kernels.chain.LOW
+        assert abs(exactly(scaled, level) - total) <= Fraction(1, 10**12) * total
+
+
+def exactly(scaled: float, level: float) -> Fraction:
+    """What a wide number stands for."""
+    return Fraction(0) if level == np.inf else Fraction(scaled) / 2 ** (512 * int(level))
 
 
 def double(numbers: np.ndarray) -> float:

@@ -287,15 +287,25 @@ def test_what_a_kind_of_map_does_not_have_is_refused(
 
 
 @pytest.mark.parametrize("command", ["learn", "release", "evaluate"])
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [
+        (("ns", "ew"), 1),
+        (("latitude_ref", "lon direction"), 1),
+        (("a", "b"), 2),
+        (("hemi", "b"), 2),
+    ],
+)
 def test_letters_beside_degrees_are_refused_where_they_are_not_read(
-    tmp_path: Path, command: str
+    tmp_path: Path, command: str, names: tuple[str, str], line: int
 ) -> None:
     town = tmp_path / "town"
     assert imported(file_of(tmp_path, text_of(TIMES))).exit_code == 0
     toml = town / "scenario.toml"
     assert run("learn", town / "trips.csv", "--scenario", toml, "--force").exit_code == 0
     rows = [f"ann,{time},{a},S,{b},E" for time, (_, a, b) in zip(TIMES, FIXES, strict=True)]
-    south = file_of(tmp_path, "\n".join(["person,time,lat,ns,lon,ew", *rows, ""]), "south.csv")
+    header = f"person,time,lat,{names[0]},lon,{names[1]}"
+    south = file_of(tmp_path, "\n".join([header, *rows, ""]), "south.csv")
     given: dict[str, tuple[object, ...]] = {
         "learn": (south, "--scenario", toml, "-o", tmp_path / "new"),
         "release": (toml, south, "-o", tmp_path / "new"),
@@ -303,7 +313,7 @@ def test_letters_beside_degrees_are_refused_where_they_are_not_read(
     }
     told = run(command, *given[command])
     assert told.exit_code == 2
-    assert "south.csv:1: header must have degrees with a sign, got letters" in told.stderr
+    assert f"south.csv:{line}: header must have degrees with a sign, got letters" in told.stderr
     assert "dphmm import --map" in told.stderr
     assert not (tmp_path / "new").exists()
     rows = [row.split(",")[:3] + row.split(",")[4:5] for row in rows]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from fractions import Fraction
 from html import unescape
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from dphmm import (
     PolicyGraph,
     Query,
     Scenario,
+    Schedule,
     States,
     Stream,
     TimeVaryingModel,
     exposed,
 )
+from dphmm.policy.plan import Protected
 from dphmm.report import scenario_page
 from dphmm.scenario.headline import headline
 from tests.promise_answers import CONDITION
@@ -132,6 +136,119 @@ def test_check_says_what_a_flat_hull_costs_where_no_answer_changes_it(tmp_path: 
     scenario.save(tmp_path / "rows.toml")
     said = run("check", tmp_path / "rows.toml", "--steps", "3").stdout
     assert "Nobody is exposed in these steps." in said
+
+
+# When it speaks
+
+
+def lost(charges: list[Protected | None], paths: list[tuple[int, ...]], width: int) -> Fraction:
+    """The most that answers at some steps tell between two paths that differ for so long."""
+    most = Fraction(0)
+    for one, other in combinations(paths, 2):
+        apart = [time for time, (j, k) in enumerate(zip(one, other, strict=True)) if j != k]
+        if apart[-1] - apart[0] < width:
+            most = max(most, sum(
+                (Fraction(step.body.lattice_norm(step.query.points[j] - step.query.points[k]))
+                 for step, j, k in zip(charges, one, other, strict=True) if step is not None),
+                Fraction(0),
+            ))  # fmt: skip
+    return most
+
+
+def legal_paths(moves: np.ndarray, start: int, steps: int) -> list[tuple[int, ...]]:
+    ways = product(range(len(moves)), repeat=steps)
+    return [way for way in ways if moves[[start, *way[:-1]], way].all()]
+
+
+def test_what_a_schedule_costs_is_the_most_of_whoever_starts_whenever() -> None:
+    """Silent steps come first for some; the model's moves may lead to other states meanwhile."""
+    rng, later = np.random.default_rng(8), 0
+    for _ in range(40):
+        n, steps = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+        own = (rng.random((n, n)) < 0.3) | np.eye(n, dtype=bool)[rng.permutation(n)]
+        share = float(rng.choice([0, 0.1]))
+        every, apart, phase = (int(x) for x in rng.integers(1, 4, size=3))
+        origin = None if rng.random() < 0.7 else int(rng.integers(5))
+        query = Query(rng.integers(-9, 10, size=n))
+        policy = PolicyGraph.complete(n) if rng.random() < 0.3 else PolicyGraph(n, [(0, 1)])
+        scenario = Scenario(
+            query, MarkovModel(own / own.sum(axis=1, keepdims=True), anywhere=share), policy,
+            epsilon=1, start="0", clock=Clock(1, origin=origin),
+            when=Schedule(every=every, phase=phase, apart=apart),
+        )  # fmt: skip
+        moves = np.ones((n, n), dtype=bool) if share else own
+        widths, found = (1, max(1, steps // 2), steps), []
+        for start in range(every) if origin is None else [origin]:
+            possible, spoke = np.arange(n) == 0, -apart
+            charges: list[Protected | None] = []
+            for time in range(start + 1, start + steps + 1):
+                possible = moves[possible].any(axis=0)
+                speaks = time % every == phase % every and (not charges or time - spoke >= apart)
+                spoke = time if speaks else spoke
+                charges.append(scenario.plan.at(possible) if speaks else None)
+            found.append([
+                [lost(charges, legal_paths(some, 0, steps), width) for width in widths]
+                for some in (moves, own)
+            ])  # fmt: skip
+        costs = scenario.check(steps).costs
+        assert costs is not None
+        worst = np.array(found).max(axis=0).tolist()
+        assert [costs.event, costs.window, costs.sequence] == worst[0]
+        if share and costs.own is not None:
+            assert [costs.own.event, costs.own.window, costs.own.sequence] == worst[1]
+        later += found[0] != worst
+    assert later > 5
+
+
+def test_what_a_schedule_of_hours_costs_counts_the_busiest_start() -> None:
+    """Four steps of an hour after 07:00 have one answer, after 19:00 three."""
+    model, policy = MarkovModel(np.full((3, 3), 1 / 3)), PolicyGraph(3, [(0, 1), (1, 2)])
+    when = Schedule(hours=("08:00", "20:00", "21:00", "22:00"))
+    scenario = Scenario(Query([0, 1, 2]), model, policy, epsilon=1, when=when, clock=Clock("1 h"))
+    found, stream = scenario.check(4), scenario.stream("ann", time=19)
+    assert found.planned.endswith("as [when] says, wherever they begin (at most 3 of them)")
+    assert found.costs is not None
+    assert found.costs.spent == sum(stream.release("0").epsilon for _ in range(4)) == 3
+    assert found.costs.sequence == stream.statement().sequence == 6
+    # From a start whose slot is known it speaks when it does.
+    early = scenario.replace(clock=Clock("1 h", origin="1970-01-01T07:00:00Z")).check(4)
+    assert early.planned.endswith("as [when] says (1 of them)")
+    assert early.costs is not None
+    assert early.costs.spent == 1
+
+
+def test_what_a_schedule_of_hours_costs_counts_every_season() -> None:
+    """08:00 in Berlin is an even slot in summer, since there is one, and never in winter."""
+    model, when = MarkovModel(np.full((2, 2), 0.5)), Schedule(every=2, hours=("08:00",))
+    clock = Clock("1 h", zone="Europe/Berlin")
+    scenario = Scenario(
+        Query([0, 1]), model, PolicyGraph.complete(2), epsilon=1, when=when, clock=clock
+    )
+    noon = int(datetime(2024, 6, 30, 12, tzinfo=UTC).timestamp()) // 3600
+    stream = scenario.stream("ann", time=noon)
+    assert sum(stream.release("0").epsilon for _ in range(24)) == 1
+    found = scenario.check(24)
+    assert found.planned.endswith("wherever they begin (at most 1 of them)")
+    assert found.costs is not None
+    assert found.costs.spent == 1
+
+
+def test_what_the_own_moves_cost_depends_on_the_turn_at_which_they_begin() -> None:
+    still, free = MarkovModel(np.eye(3), anywhere=0.1), MarkovModel(np.full((3, 3), 1 / 3))
+    scenario = Scenario(
+        Query([0, 1, 2]), TimeVaryingModel([free, still]), PolicyGraph.complete(3), epsilon=1,
+        start="0",
+    )  # fmt: skip
+    found = scenario.check(1)
+    assert found.costs is not None
+    assert found.costs.own is not None
+    assert found.costs.own.sequence == 0
+    late = scenario.stream("ann", time=1)
+    late.release("0")
+    assert late.statement().sequence == 1
+    assert found.planned == "If each of 1 steps is answered, if the start is known at slot 0"
+    # Where everybody may be does not, so nobody is exposed whenever it begins.
+    assert "slot 0" not in found.verdict
 
 
 # The studio's headline

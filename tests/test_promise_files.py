@@ -11,6 +11,7 @@ import polars
 import pytest
 
 from dphmm import (
+    Clock,
     MarkovModel,
     MemoryBook,
     Policy,
@@ -115,7 +116,7 @@ def test_what_check_plans_for_a_start_at_slot_0_says_so_to_programs_too(tmp_path
     assert planned["if"] == f"If each of 1 steps is answered, {told}"
 
 
-def test_what_check_plans_for_a_first_answer_at_once_says_what_silence_changes(
+def test_what_check_plans_counts_silent_steps_before_a_first_answer(
     tmp_path: Path,
 ) -> None:
     """At the first step repair hides 1 and 2, who are heard first at the second, far apart."""
@@ -126,10 +127,15 @@ def test_what_check_plans_for_a_first_answer_at_once_says_what_silence_changes(
     stream = scenario.stream("ann", time=0)
     releases = [stream.release(1) for _ in range(2)]
     assert [release.silent for release in releases] == [True, False]
-    assert Fraction(planned["sequence"]) == 1 < stream.statement().sequence == 101
-    words = "(1 of them; after silent steps other states are possible, and it may cost more)"
+    assert Fraction(planned["sequence"]) == stream.statement().sequence == 101
+    words = "as [when] says, wherever they begin (at most 1 of them)"
     assert planned["if"].endswith(words)
     assert f"{words}:" in run(*asked).stdout
+    # Whoever's start is known at slot 1 is heard at once, and loses no more than 1.
+    early = scenario.replace(clock=Clock(1, origin=1)).check(2)
+    assert early.planned == "If 2 steps are answered as [when] says (1 of them)"
+    assert early.costs is not None
+    assert early.costs.sequence == 1
 
 
 def test_a_limit_that_runs_out_shows_in_files_where_no_row_was() -> None:

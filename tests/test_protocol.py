@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from dphmm.evaluate.evidence import studies
 from dphmm.evaluate.protocol import FINAL, is_locked, locked_people, protocol, seeds
 from dphmm.evaluate.reading import Reading
 from dphmm.evaluate.study import FOLDS, Fold
+from dphmm.evaluate.workloads import RAW
 from dphmm.tables import datasets
 
 polars = pytest.importorskip("polars")
@@ -38,6 +40,17 @@ def walks(people: int = 12) -> object:
     latitude, longitude = np.array(places).T
     columns = {"person": names, "time": times, "latitude": latitude, "longitude": longitude}
     return polars.DataFrame(columns)
+
+
+@cache
+def copies(data: Path) -> list[tuple[str, str]]:
+    """Pairs of ids with five fixes in common as logged, to the second and in every digit."""
+    table = polars.read_parquet(data / RAW, columns=["person", "time", "latitude", "longitude"])
+    fixes = table.unique()
+    both = fixes.join(fixes, on=["time", "latitude", "longitude"], suffix="_other")
+    pairs = both.filter(polars.col("person") < polars.col("person_other"))
+    counts = pairs.group_by("person", "person_other").len().filter(polars.col("len") >= 5)
+    return sorted(zip(counts["person"], counts["person_other"], strict=True))
 
 
 # Laws
@@ -131,6 +144,10 @@ def test_no_run_has_a_locked_person_or_a_twin_in_its_training(name: str, shared_
     assert workload.counts("others").sum() == moves
     if not workload.regular:
         return
+    copied = copies(shared_data)
+    assert ("069", "129") in copied
+    for pair in copied:
+        assert len({is_locked(workload.twins[one]) for one in pair}) == 1, pair
     for fold in range(FOLDS):
         training, runs = Fold(fold, 20).parts(workload)
         assert runs
@@ -138,3 +155,7 @@ def test_no_run_has_a_locked_person_or_a_twin_in_its_training(name: str, shared_
         again = datasets.same_person([*training, *runs])
         mixed = {again[trip.person] for trip in runs} & {again[trip.person] for trip in training}
         assert not mixed
+        # Nor has a run fixes that somebody else handed in, too, to the second and the digit.
+        away = {trip.person for trip in runs}
+        for pair in copied:
+            assert len({workload.twins[one] in away for one in pair}) == 1, pair

@@ -423,6 +423,18 @@ def test_a_truth_that_is_incomplete_is_said_and_left_out(tmp_path: Path) -> None
     assert "No complete truth for 1 people" in (tmp_path / "r.html").read_text()
 
 
+def test_a_truth_of_nobody_in_the_file_is_refused(tmp_path: Path) -> None:
+    # A page with a private section and nothing in it says that all is well.
+    toml, out = released(tmp_path)
+    (tmp_path / "others.csv").write_text(trips(("zoe", 1, 2), ("zoe", 2, 3)))
+    page = tmp_path / "r.html"
+    result = run("report", toml, out, "-o", page, "--private-truth", tmp_path / "others.csv")
+    assert (result.exit_code, is_one_line(result.stderr)) == (2, True)
+    assert "others.csv: trips must have every step of somebody in" in result.stderr
+    assert "zoe" not in result.stderr
+    assert not page.exists()
+
+
 def test_a_page_needs_somebody() -> None:
     scenario = paper_scenario()
     with pytest.raises(ArgumentError, match="at least one person"):

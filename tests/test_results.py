@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from dphmm.evaluate import (
 )
 from dphmm.evaluate.effort import effort
 from dphmm.evaluate.evidence import studies
-from dphmm.evaluate.fingerprint import code_digest, code_files, file_digest
+from dphmm.evaluate.fingerprint import LIBRARIES, code_digest, code_files, file_digest, libraries
 from dphmm.evaluate.parts import kept
 from dphmm.evaluate.protocol import protocol
 from dphmm.evaluate.renewal import changes
@@ -180,6 +181,19 @@ def test_a_file_s_fingerprint_is_of_its_bytes(tmp_path: Path) -> None:
     assert file_digest(one) == file_digest(other)
 
 
+def test_a_fingerprint_knows_the_libraries_that_are_installed() -> None:
+    found = libraries()
+    assert found["python"] == f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    assert found["numpy"] == f"numpy {np.__version__}"
+    assert set(found) == {"python", *LIBRARIES}
+
+
+def test_every_result_says_its_settings_and_its_noise() -> None:
+    for study in [*studies(), *studies(quick=True), *studies(final=True)]:
+        assert study.settings, study.name
+        assert bool(study.seeds) != bool(study.noise), study.name
+
+
 # Files
 
 
@@ -216,6 +230,9 @@ def test_a_result_says_where_it_comes_from() -> None:
         "A test (dphmm 1.2; code 01234567; data 1; 2 seeds of noise; 2 processors; "
         "`docs/results/made.up.json`)"
     )
+    exact = replace(result(), seeds=(), noise="exact, no noise", libraries={"numpy": "numpy 2.0"})
+    assert exact.origin().endswith("; exact, no noise; numpy 2.0; `docs/results/made.up.json`)")
+    assert "; 1 seed of noise; " in replace(exact, seeds=(7,)).origin()
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e3))
@@ -289,6 +306,10 @@ def test_a_kept_part_is_used_only_with_the_same_code_data_and_settings(
     assert not was(replace(city, delta=0.5), Small())
     monkeypatch.setattr("dphmm.evaluate.parts.code_digest", lambda module: "another")
     assert not was(city, Small())
+    assert was(city, Small())
+    newer = {**libraries(), "numpy": "numpy 99.0"}
+    monkeypatch.setattr("dphmm.evaluate.fingerprint.libraries", lambda: newer)
+    assert not was(city, Small())
 
 
 def test_parts_are_private_files(
@@ -318,6 +339,7 @@ def test_a_study_ends_with_its_result(
     assert end.value("mean").value == pytest.approx(city.sequences[0].states.mean(), rel=1e-5)
     assert end.data == {"city": city.digest}
     assert (end.seeds, end.settings) == ((5,), {"x": 1})
+    assert end.libraries == libraries()
     assert "processors" in (end.machine or {})
 
 

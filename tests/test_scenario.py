@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 from functools import reduce
@@ -11,6 +13,7 @@ from math import ceil
 from operator import or_
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -335,6 +338,55 @@ def test_a_step_may_be_written_in_many_ways(step: str) -> None:
 def test_a_clock_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ArgumentError, match="must"):
         Clock(**wrong)  # type: ignore[arg-type]
+
+
+def broken_models() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is no model, by what is put in the place of an array of one with six states."""
+    good = {"data_0": np.full(36, 1 / 6), "indices_0": np.tile(np.arange(6), 6)}
+    rows = np.arange(0, 37, 6)
+    whole = 2**63 - 1
+    for name, wrong in (
+        ("rows beyond the end", [0, 6, 47622, 18, 24, 30, 36]),
+        ("rows that go back", [0, 12, 6, 18, 24, 30, 36]),
+        ("rows before the beginning", [0, -6, 12, 18, 24, 30, 36]),
+        ("rows whose differences wrap", [0, whole, -2, 18, 24, 30, 36]),
+        ("a first row that is not the first", [6, 12, 18, 24, 30, 36, 36]),
+        ("rows that end early", [0, 6, 12, 18, 24, 30, 30]),
+        ("too few rows", [0, 6, 12, 36]),
+    ):
+        yield name, {"indptr_0": np.array(wrong)}
+    yield "rows in fractions", {"indptr_0": rows / 1}
+    yield "columns beyond the end", {"indices_0": np.tile(np.arange(1, 7), 6)}
+    yield "too few columns", {"indices_0": good["indices_0"][:30]}
+    yield "complex numbers", {"data_0": good["data_0"] + 1j}
+    yield "numbers in a square", {"data_0": good["data_0"].reshape(6, 6)}
+    yield "lists in lists", {"header": np.frombuffer(b"[" * 9000, np.uint8)}
+    yield "a number with many digits", {"header": np.frombuffer(b"9" * 5000, np.uint8)}
+
+
+@pytest.mark.parametrize("wrong", [pytest.param(wrong, id=name) for name, wrong in broken_models()])
+def test_a_model_file_of_a_stranger_is_refused_before_it_is_used(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    """scipy reads and writes where the rows of a matrix say: in a service, in its memory."""
+    path = tmp_path / "model.npz"
+    write_model(path, MarkovModel(np.full((6, 6), 1 / 6)), "nobody")
+    with np.load(path) as arrays:
+        held = dict(arrays)
+    assert {"header", "data_0", "indices_0", "indptr_0"} <= held.keys()
+    np.savez(path, **(held | wrong))
+    with pytest.raises(DataError, match="must be a model that dphmm wrote, got another"):
+        read_model(path)
+
+
+def test_a_model_file_with_a_broken_stream_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    write_model(path, MarkovModel(np.full((6, 6), 1 / 6)), "nobody")
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with suppress(DataError):  # or it was a byte that nobody reads
+            read_model(path)
 
 
 def test_a_model_that_changes_with_time_follows_the_clock() -> None:

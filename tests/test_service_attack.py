@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import multiprocessing
 import signal
 import socket
 import tempfile
@@ -26,6 +27,7 @@ from dphmm.scenario.models import write_model
 from tests.crash.postgres import running_server
 from tests.test_service_processes import PATIENCE, ask, opened, resident, serving
 
+SPAWN = multiprocessing.get_context("spawn")
 LONG_GAP = 99_000
 ROOM = 100
 """Megabytes for a thousand connections."""
@@ -119,16 +121,42 @@ class Attack:
         time.sleep(0.01)
         return ask(self.port, f"dphmm_{turn:043}", "GET", "/v1/people")[0]
 
-    @contextmanager
-    def under_way(self):
+    def go_on(self, told):
+        """Attack until something is told, and tell what was seen."""
         for thread in self.threads:
             thread.start()
-        try:
-            yield self
-        finally:
-            self.over.set()
-            for thread in self.threads:
-                thread.join()
+        told.send("begun")
+        told.recv()
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+        told.send(self.seen)
+
+
+def attack(told, *target):
+    """All of an attack, for a process of its own."""
+    Attack(*target).go_on(told)
+
+
+@contextmanager
+def under_way(*target):
+    """An attack while this lasts; gives what is filled with what it saw.
+
+    It has a process of its own: among its threads red would wait for the interpreter that they
+    share, and not for the service.
+    """
+    ours, theirs = SPAWN.Pipe()
+    process = SPAWN.Process(target=attack, args=(theirs, *target), daemon=True)
+    process.start()
+    theirs.close()
+    seen = {}
+    assert ours.recv() == "begun"
+    try:
+        yield seen
+    finally:
+        ours.send("over")
+        seen.update(ours.recv())
+        process.join()
 
 
 @dataclass
@@ -161,10 +189,13 @@ def ask_for(seconds, port, key, path, times, noticed, least=1):
     return waits
 
 
-def attack_server(url, keys, seconds, calm=0, tick=0):
-    """Let blue attack a server which red goes on asking, and end it in the middle of that."""
+def attack_server(url, keys, seconds, calm=0, tick=0.0):
+    """Let blue attack a server which red goes on asking, and end it in the middle of that.
+
+    The tick is in seconds, as among the service's settings.
+    """
     noticed, times = Noticed(), count(1)
-    with serving(url, "--tick", str(tick)) as (process, port, lines):
+    with serving(url, "--tick", f"{1000 * tick:g}") as (process, port, lines):
         path = opened(port, keys["red"], ["anna"]) + "anna/releases"
         status, added = ask(port, keys["blue"], "POST", "/v1/scenarios", scenario_body())
         assert status == 201
@@ -173,8 +204,7 @@ def attack_server(url, keys, seconds, calm=0, tick=0):
         noticed.calm = ask_for(calm, port, keys["red"], path, times, noticed)
         before = resident(process)
         held = half_sent(port, 1100)
-        attack = Attack(port, keys["blue"], added["id"])
-        with attack.under_way():
+        with under_way(port, keys["blue"], added["id"]) as seen:
             noticed.attacked = ask_for(seconds, port, keys["red"], path, times, noticed, LEAST)
             noticed.memory = before, resident(process)
             began = time.monotonic()
@@ -183,7 +213,7 @@ def attack_server(url, keys, seconds, calm=0, tick=0):
             noticed.ended = time.monotonic() - began
         for connection in held:
             connection.close()
-    noticed.seen, noticed.lines = attack.seen, lines
+    noticed.seen, noticed.lines = seen, lines
     return noticed
 
 
@@ -208,6 +238,12 @@ def check_attack(url, seconds):
     store = Store.open(url)
     assert find_problems(store) == []
     store.close()
+
+
+def test_what_is_measured_under_attack_has_the_tick_that_was_asked_for(tmp_path):
+    url, tick = str(tmp_path / "store.db"), 0.05
+    noticed = attack_server(url, keys_of(url), 1, calm=1, tick=tick)
+    assert min(noticed.calm + noticed.attacked) >= tick
 
 
 def test_an_attack_is_not_noticed_by_another_client(tmp_path):

@@ -73,6 +73,20 @@ def test_a_strange_name_never_breaks_anything(world, name):
         assert world.ask(method, path, {} if method == "PUT" else None).status_code < 500
 
 
+def test_a_page_begins_after_a_name_that_somebody_can_have(world):
+    """PostgreSQL cannot even compare a text with a NUL, which was called trouble of the store."""
+    for after in ("%00", "a%00b", "%0A", "Zoe%CC%88"):
+        assert world.ask("GET", f"/v1/people?after={after}").status_code == 422
+    assert world.ask("GET", "/v1/people?after=").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/live/", "/docs/", "/openapi.json/", "/ready/"])
+def test_nobody_is_sent_elsewhere(world, path):
+    """The address would be made of the header Host, which whoever asks has chosen."""
+    answer = world.ask("GET", path)
+    assert (answer.status_code, answer.json()) == (404, {"problem": "not found"})
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -81,6 +95,9 @@ def test_a_strange_name_never_breaks_anything(world, name):
         {"scenario": 'epsilon = 1\nstates = "../../x"'},
         {"scenario": 'epsilon = 1\nmodel = "/dev/zero"'},
         {"scenario": "epsilon = 0"},
+        {"scenario": "epsilon = " + "9" * 5000},
+        {"scenario": "epsilon = " + "[" * 5000 + "]" * 5000},
+        {"scenario": "epsilon" + ".a" * 5000 + " = 1"},
         {"scenario": "\ud800"},
         {"states": ""},
         {"states": "label,x,y\na,1,2"},
@@ -145,6 +162,18 @@ def test_a_body_that_does_not_come_is_given_up(tmp_path):
     with service(tmp_path, slowest_body=0.05) as world:
         sent = drive(world.app, [{"type": "http.request", "body": b"{", "more_body": True}])
         assert sent[0]["status"] == 408
+
+
+def test_a_body_with_two_lengths_is_refused(world):
+    """Whoever passed it on may have read the other one, and the rest as somebody's request."""
+    headers = [(b"content-length", b"4"), (b"transfer-encoding", b"chunked")]
+    sent = drive(world.app, [{"type": "http.request", "body": b"", "more_body": False}], "/live")
+    assert sent[0]["status"] == 200
+    sent = drive(
+        world.app, [{"type": "http.request", "body": b"", "more_body": False}], "/live", headers
+    )
+    assert sent[0]["status"] == 400
+    assert (b"connection", b"close") in sent[0]["headers"]
 
 
 def test_a_body_that_grows_beyond_its_announcement_is_cut_off(tmp_path):

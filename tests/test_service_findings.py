@@ -105,6 +105,15 @@ FINDINGS = {
         "test_service_faults.test_a_name_that_is_there_twice_is_refused",
         "test_service_batches.test_a_stream_that_unpacks_to_a_flood_ends_alone",
     ),
+    "a tenant's file of a model reaches into a worker's memory": (
+        "test_scenario.test_a_model_file_of_a_stranger_is_refused_before_it_is_used",
+        "test_scenario.test_a_model_file_with_a_broken_stream_is_refused",
+    ),
+    "an operator's slip of the pen is not heard, or costs the store its anchor": (
+        "test_service_settings.test_a_variable_that_is_nearly_a_setting_is_refused",
+        "test_service_settings.test_a_setting_that_is_none_is_refused",
+        "test_store_kept.test_a_store_does_not_need_an_anchor_that_could_never_be_written",
+    ),
     "kills, full and read-only disks, lost and frozen databases, several servers": (
         "test_store_crash.test_two_hundred_kills_lose_nothing_on_sqlite",
         "test_store_crash.test_two_hundred_kills_lose_nothing_on_postgresql",

@@ -140,6 +140,20 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_accepted(tmp_path):
     assert key not in "".join(lines)
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_that_has_closed_everything_is_gone_at_once(tmp_path, workers):
+    """What Python tidies up at the end takes long on a busy machine, beyond every grace."""
+    marker = tmp_path / "tidied up"
+    lines = f"import atexit\natexit.register(lambda: open({str(marker)!r}, 'w'))\n"
+    (tmp_path / "sitecustomize.py").write_text(lines)
+    url = str(tmp_path / "streams.db")
+    Store.open(url).close()
+    with serving(url, "--workers", workers, PYTHONPATH=str(tmp_path)) as (process, _, _):
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+    assert not marker.exists()
+
+
 @pytest.mark.postgres
 def test_two_servers_share_one_postgresql():
     people = [f"p{number}" for number in range(8)]

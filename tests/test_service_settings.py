@@ -10,7 +10,9 @@ import pytest
 
 from dphmm import ArgumentError, DataError
 from dphmm.cli.serve import command
+from dphmm.cli.stores import Opening
 from dphmm.service import ServiceSettings
+from dphmm.service.settings import OTHERS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +26,10 @@ def test_an_option_goes_before_the_environment_and_that_before_the_file(tmp_path
     assert found.trusted_proxies == ("10.0.0.0/8",)
     listed = {"DPHMM_TRUSTED_PROXIES": "10.1.1.1,10.1.1.2"}
     assert ServiceSettings.read({}, listed).trusted_proxies == ("10.1.1.1", "10.1.1.2")
+    spaced = {"DPHMM_TRUSTED_PROXIES": "10.1.1.1, 10.0.0.0/8"}
+    assert ServiceSettings.read({}, spaced).trusted_proxies == ("10.1.1.1", "10.0.0.0/8")
+    assert ServiceSettings.read({}, {"DPHMM_TRUSTED_PROXIES": ""}).trusted_proxies == ()
+    assert ServiceSettings.read({"threads": 2.0}, {}).threads == 2
     assert ServiceSettings.read({"largest_epsilon": "1/3"}, {}).largest_epsilon is not None
 
 
@@ -34,11 +40,46 @@ def test_an_option_goes_before_the_environment_and_that_before_the_file(tmp_path
         ({"threads": "many"}, "threads must be a whole number, got 'many'"),
         ({"tick": "soon"}, "tick must be a number, got 'soon'"),
         ({"threads": "0"}, "threads must be at least 1, got 0"),
+        ({"threads": 2.9}, "threads must be a whole number, got 2.9"),
+        ({"workers": True}, "workers must be a whole number, got True"),
+        ({"tick": False}, "tick must be a number, got False"),
+        ({"threads": float("inf")}, "threads must be a whole number, got inf"),
+        ({"trusted_proxies": 5}, "trusted_proxies must be addresses or networks .*, got 5"),
+        ({"trusted_proxies": [5]}, "trusted_proxies must be addresses or networks .*, got 5"),
+        ({"trusted_proxies": "proxy.local"}, "must be addresses or networks .*, got 'proxy.local'"),
+        ({"trusted_proxies": "10.0.0.1/8"}, "must be addresses or networks .*, got '10.0.0.1/8'"),
+        ({"trusted_proxies": "*"}, "must be addresses or networks .*, got '\\*'"),
     ],
 )
 def test_a_setting_that_is_none_is_refused(given, says):
     with pytest.raises(ArgumentError, match=says):
         ServiceSettings.read(given, {})
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("TIKC", "TICK"),
+        ("ANCOR", "ANCHOR"),
+        ("SECRET_FILE", "SECRET"),
+        ("TRUSTED_PROXY", "TRUSTED_PROXIES"),
+        ("WORKER", "WORKERS"),
+    ],
+)
+def test_a_variable_that_is_nearly_a_setting_is_refused(monkeypatch, tmp_path, slip, meant):
+    says = f"DPHMM_{slip} must be DPHMM_{meant} or another name"
+    with pytest.raises(ArgumentError, match=says):
+        ServiceSettings.read({}, {f"DPHMM_{slip}": "1"})
+    monkeypatch.setenv(f"DPHMM_{slip}", "1")
+    with pytest.raises(ArgumentError, match=says):
+        Opening().store(str(tmp_path / "store.db"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_variable_of_somebody_else_is_none_of_ours():
+    """Those of the tests, of make, and of Kubernetes for a service that is called dphmm."""
+    names = "DATA STORE COMPILE FINAL COMPLETE BENCH_PEOPLE SERVICE_HOST SERVICE_PORT PORT_8000_TCP"
+    ServiceSettings.read({}, {f"DPHMM_{name}": "x" for name in names.split()})
 
 
 def test_a_file_that_is_none_is_refused(tmp_path):
@@ -87,3 +128,4 @@ def test_the_table_of_the_docs_has_every_variable_of_the_environment():
     settings = {f"DPHMM_{field.name.upper()}" for field in fields(ServiceSettings)}
     listed = {variable for _, variable, *_ in table() if variable.startswith("DPHMM_")}
     assert listed == used | settings
+    assert listed == {f"DPHMM_{name}" for name in OTHERS} | settings

@@ -94,6 +94,11 @@ def test_the_pages_are_there_as_plain_text(site):
         assert "".join(cells(page, "code")[-1]["source"]) in everything, page
 
 
+def test_nothing_stands_beside_the_versions_but_their_list(site):
+    beside = {path.name for path in site.parent.iterdir() if path.name != site.name}
+    assert beside == {"index.html", "versions.html"}
+
+
 # Notebooks
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))

@@ -284,6 +284,20 @@ def test_no_password_is_an_argument(path, url):
         assert "hush" not in str(refused.value)
 
 
+def test_an_address_that_is_no_url_is_refused_without_its_words(path):
+    with pytest.raises(ArgumentError, match="address must be a URL, got none") as fault:
+        run("inspect", "postgresql://user:hunter2@[half/store")
+    assert "hunter2" not in str(fault.value)
+
+
+@pytest.mark.parametrize("word", ["rotate", "expire"])
+@pytest.mark.parametrize("hours", ["-1", "8761", "99999999999999"])
+def test_a_key_closes_within_a_year(path, word, hours):
+    key = run("key", "list", path).output[:16]
+    with pytest.raises(click.BadParameter, match="is not in the range 0<=x<=8760"):
+        run("key", word, path, key or "0", "--hours", hours)
+
+
 def test_what_is_exported_is_closed_to_others(path, tmp_path):
     out = tmp_path / "all.jsonl"
     run("export", path, "-o", str(out))
@@ -308,6 +322,7 @@ def test_the_first_key_is_kept_or_not_made_and_made_once(path, tmp_path, monkeyp
         write_first_key(tmp_path / "key", store)
     revoke_key(store, list_keys(store)[0].digest)
     store.close()
+    monkeypatch.setattr("dphmm.service.server.leave", lambda _: None)
     monkeypatch.setattr("dphmm.service.server.serve", lambda *_, **__: None)
     found = CliRunner().invoke(
         serve_command, [path, "--init", str(tmp_path / "second")], standalone_mode=False

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import random
 import shutil
+import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +17,15 @@ from typing import Any
 import pytest
 
 from dphmm import Store, StoreError
+from dphmm.books.acts import record_act
+from dphmm.books.anchors import FileAnchor
+from dphmm.books.changing import rotate_key
 from dphmm.books.copying import backup, restore
-from dphmm.books.keeping import recover
-from dphmm.books.sealing import Root, Seals
+from dphmm.books.keeping import lower_budgets, recover
+from dphmm.books.keys import create_key
+from dphmm.books.sealing import Root, Roots, Seals
+from dphmm.books.witness import Witness
+from dphmm.noise.randomness import KeyedRandomness
 from dphmm.release.moment import Line
 from tests.crash.world import release, terms
 
@@ -128,45 +137,200 @@ def put_back(old: Path, path: Path) -> None:
         source.backup(target)
 
 
-@pytest.mark.parametrize("looked", [False, True])
-@pytest.mark.parametrize("further", [0, 1, 5])
-@pytest.mark.parametrize("how", ["release", "answers", "find"])
-def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
-    anchor: str, tmp_path: Path, how: str, further: int, looked: bool
-) -> None:
-    """A standby that was behind takes over between commit and anchor, and others go on with it."""
-    path, old = tmp_path / "one.db", tmp_path / "old.db"
+@pytest.fixture
+def servers(anchor: str, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    """Two servers of one store, of which there is a copy that is called old."""
+    path = tmp_path / "one.db"
     with (
         closing(Store.open(path, anchor=anchor)) as one,
         closing(Store.open(path, anchor=anchor)) as two,
     ):
         release(one, "ann", 1, 4, WIDE)
+        put_back(path, tmp_path / "old.db")
+        yield one, two
+
+
+@pytest.mark.parametrize("looked", [False, True])
+@pytest.mark.parametrize("further", [0, 1, 5])
+@pytest.mark.parametrize("how", ["release", "answers", "find"])
+def test_what_was_not_said_when_a_store_was_put_back_is_never_said(
+    servers: tuple[Store, Store], tmp_path: Path, how: str, further: int, looked: bool
+) -> None:
+    """A standby that was behind takes over between commit and anchor, and others go on with it."""
+    one, two = servers
+    if how != "release":  # committed by somebody who was killed then
+        before_anchoring(two, die)
+        with pytest.raises(KeyboardInterrupt):
+            release(two, "ann", 2, 4, WIDE)
+
+    def act() -> None:
+        put_back(tmp_path / "old.db", tmp_path / "one.db")
+        for slot in range(2, 3 + further):
+            release(two, "ann", slot, 4, WIDE)
+        if looked:  # another thread of the first server goes on, too
+            release(one, "ben", 2, 4, WIDE)
+
+    before_anchoring(one, act)
+    ask: dict[str, Callable[[], object]] = {
+        "release": lambda: release(one, "ann", 2, 4, WIDE),
+        "answers": lambda: one.answers(ANN),
+        "find": lambda: one.find(ANN, [2]),
+    }
+    with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
+        ask[how]()
+    assert [record.time for record in two.answers(ANN)] == [*range(1, 3 + further)]
+
+
+def die(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_store_whose_first_server_was_killed_while_it_was_anchored_goes_on(
+    anchor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """It has its anchor then, and no other: an empty one is refused from the first answer on."""
+    with closing(Store.open(tmp_path / "one.db")) as store:
+        release(store, "ann", 1, 4)
+    first = Witness.anchor_first
+
+    def stop(witness: Witness, roots: Roots) -> None:
+        if late:
+            first(witness, roots)
+        if witness.anchor is not None:
+            witness.anchor.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Witness, "anchor_first", stop)
+    with pytest.raises(KeyboardInterrupt):
+        Store.open(tmp_path / "one.db", anchor=anchor)
+    monkeypatch.setattr(Witness, "anchor_first", first)
+    for time in (2, 3):
+        with closing(Store.open(tmp_path / "one.db", create=False, anchor=anchor)) as store:
+            assert not release(store, "ann", time, 4)[1]
+    with (
+        closing(Store.open(tmp_path / "one.db", anchor=tmp_path / "other")) as store,
+        pytest.raises(StoreError, match="does not know the store"),
+    ):
+        release(store, "ann", 4, 4)
+
+
+def test_an_anchor_that_somebody_stopped_has_locked_is_waited_for_no_longer_than_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.books.anchors.BUSY_SECONDS", 0.1)
+    with closing(Store.open(tmp_path / "one.db", anchor=tmp_path / "anchor")) as store:
+        release(store, "ann", 1, 4)
+        with open(tmp_path / "anchor", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            for ask in (lambda: release(store, "ann", 2, 4), lambda: store.answers(ANN)):
+                with pytest.raises(StoreError, match=r"anchor .* is locked by another program; no"):
+                    ask()
+        assert release(store, "ann", 2, 4)[1]  # it was committed, and is said now
+        assert store.is_current()
+
+
+def test_an_anchor_is_not_kept_locked_by_a_process_that_was_forked_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.books.anchors.BUSY_SECONDS", 0.1)
+    children = []
+
+    def fork(*_: object) -> None:
+        child = os.fork()
+        if not child:
+            signal.pause()
+        children.append(child)
+
+    with closing(Store.open(tmp_path / "one.db", anchor=tmp_path / "anchor")) as store:
+        anchor, witness = FileAnchor(tmp_path / "anchor"), store.witness
+        try:
+            anchor.lift(witness.store, witness.epoch, {0: Root(0, "")}, fork)
+            release(store, "ann", 1, 4)
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+ACTS: dict[str, Callable[[Store], object]] = {
+    "erase": lambda store: store.erase("ann"),
+    "budget": lambda store: store.begin("ann", budget=9),
+    "lower": lambda store: lower_budgets(store, to=5),
+    "rotate": lambda store: rotate_key(store, KeyedRandomness(b"2" * 32)),
+    "key": lambda store: create_key(store, "bank", ["release"]),
+    "act": lambda store: record_act(store, "", "bank", "erase"),
+}
+
+
+@pytest.mark.parametrize("further", [1, 3])
+@pytest.mark.parametrize("what", ACTS)
+def test_what_is_reported_as_done_is_in_the_store_that_goes_on(
+    servers: tuple[Store, Store], tmp_path: Path, what: str, further: int
+) -> None:
+    """Others take the commit's place with one that changes no answer either, or go on from it."""
+    one, two = servers
+
+    def act() -> None:
+        put_back(tmp_path / "old.db", tmp_path / "one.db")
+        for _ in range(further):
+            record_act(two, "", "bank", "scenario")
+
+    before_anchoring(one, act)
+    with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
+        ACTS[what](one)
+    before_anchoring(two, lambda: None)
+    ACTS[what](two)  # the store that goes on can do it
+
+
+def test_an_answer_that_came_back_by_chance_is_not_taken_for_what_was_anchored(
+    anchor: str, tmp_path: Path
+) -> None:
+    """With a key others draw the same again; until that is anchored it may be lost once more."""
+    path, old = tmp_path / "one.db", tmp_path / "old.db"
+    key = KeyedRandomness(b"1" * 32)
+    with ExitStack() as stack:
+        one, two, three = (
+            stack.enter_context(closing(Store.open(path, anchor=anchor))) for _ in range(3)
+        )
+        release(one, "ann", 1, 4, WIDE, key)
         put_back(path, old)
-        if how != "release":  # committed by somebody who was killed then
-            before_anchoring(two, die)
-            with pytest.raises(KeyboardInterrupt):
-                release(two, "ann", 2, 4, WIDE)
 
         def act() -> None:
             put_back(old, path)
-            for slot in range(2, 3 + further):
-                release(two, "ann", slot, 4, WIDE)
-            if looked:  # another thread of the first server goes on, too
-                release(one, "ben", 2, 4, WIDE)
+            release(two, "ben", 1, 4, WIDE, key)
+            release(two, "ben", 2, 4, WIDE, key)
+            before_anchoring(three, die)
+            with pytest.raises(KeyboardInterrupt):
+                release(three, "ann", 2, 4, WIDE, key)
 
         before_anchoring(one, act)
-        ask: dict[str, Callable[[], object]] = {
-            "release": lambda: release(one, "ann", 2, 4, WIDE),
-            "answers": lambda: one.answers(ANN),
-            "find": lambda: one.find(ANN, [2]),
-        }
-        with pytest.raises(StoreError, match=r"is behind its anchor|not the one of its anchor"):
-            ask[how]()
-        assert [record.time for record in two.answers(ANN)] == [*range(1, 3 + further)]
+        with pytest.raises(StoreError, match="is behind its anchor"):
+            release(one, "ann", 2, 4, WIDE, key)
 
 
-def die() -> None:
-    raise KeyboardInterrupt
+def test_nobody_is_told_what_so_many_others_have_gone_on_from_that_it_cannot_be_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dphmm.books.sealing.PASSED", 3)
+    path, anchor = tmp_path / "one.db", str(tmp_path / "anchor")
+    with (
+        closing(Store.open(path, anchor=anchor)) as one,
+        closing(Store.open(path, anchor=anchor)) as two,
+    ):
+        release(one, "ann", 1, 4)
+
+        def act(more: int) -> None:
+            for _ in range(more):
+                record_act(two, "", "bank", "scenario")
+
+        before_anchoring(one, lambda: act(3))
+        answer, _ = release(one, "ann", 2, 4)
+        before_anchoring(one, lambda: act(4))
+        with pytest.raises(StoreError, match=r"too far meanwhile to tell .*; ask again"):
+            release(one, "ann", 3, 4)
+        assert release(one, "ann", 3, 4)[1]  # it was kept
+        assert release(two, "ann", 2, 4)[0].lattice.tolist() == answer.lattice.tolist()
 
 
 def test_a_store_whose_server_was_killed_before_the_anchor_is_whole(

@@ -146,7 +146,9 @@ PLANTED = {
     "UPDATE tombstones SET spent = '0'": "roots: ",
     "UPDATE tombstones SET budget = '1/2'": "which is over the budget of 0.5",
     "DELETE FROM tombstones": "roots: ",
-    "UPDATE roots SET sum = (SELECT sum FROM roots WHERE number = 15) WHERE number = 0": "roots: ",
+    "UPDATE roots SET seals = (SELECT seals FROM roots WHERE number = 15) WHERE number = 0": (
+        "roots: "
+    ),
 }
 
 
@@ -414,6 +416,18 @@ def test_a_store_with_an_anchor_is_not_used_without_it(tmp_path, anchor):
     refused(path, 2, "is another store's", anchor=str(tmp_path / "second"), create=False)
     with closing(Store.open(path, anchor=anchor)) as store:
         assert not release(store, "anna", 2, 4)[1]
+
+
+def test_a_store_does_not_need_an_anchor_that_could_never_be_written(tmp_path):
+    path = str(tmp_path / "store.db")
+    Store.open(path).close()
+    for place in ("no-such-folder/anchor", "store.db/anchor"):
+        with pytest.raises(StoreError, match="cannot be"):
+            Store.open(path, anchor=str(tmp_path / place))
+    with closing(Store.open(path)) as store:
+        release(store, "anna", 1, 4)
+    with closing(Store.open(path, anchor=str(tmp_path / "anchor"))) as store:
+        release(store, "anna", 2, 4)
 
 
 def test_a_copy_from_before_the_anchor_is_of_another_epoch(tmp_path, anchor):

@@ -13,7 +13,7 @@ from dphmm.books import Store, find_problems
 from dphmm.books import keeping as keeping_module
 from dphmm.books import store as store_module
 from dphmm.books.changing import adopt_terms, rotate_key
-from dphmm.books.keeping import expire, lower_budgets
+from dphmm.books.keeping import expire, lower_budgets, recover
 from dphmm.errors import MovedError
 from dphmm.release.moment import Line
 from tests.crash.world import PLAN, release, terms
@@ -206,3 +206,17 @@ def test_whoever_has_begun_to_write_is_waited_for(servers):
         assert not key
     rotating.join()
     assert key[0].first == 12
+
+
+def test_a_recovery_begins_after_whoever_has_begun_to_write(servers):
+    """What they say until then is in the roots that the anchor begins with."""
+    store, other = servers
+    release(other, "anna", 1, 4)
+    recovering = threading.Thread(target=recover, args=(store, {"": 5}))
+    with other.writing():
+        epoch = store.witness.epoch
+        recovering.start()
+        recovering.join(WAITED)
+        assert store.witness.epoch == epoch
+    recovering.join()
+    assert store.witness.epoch != epoch

@@ -183,17 +183,38 @@ POINTS = (
 )
 
 
+def wkb_with_height(order: str, kind: int, *place: int, more: int = 1) -> bytes:
+    """A point with other numbers behind its two."""
+    whole = "I" * (1 + len(place))
+    numbers = (13.4, 52.5, 34.0, 7.0)[: 2 + more]
+    return struct.pack(f"{order}B{whole}{2 + more}d", order == "<", kind, *place, *numbers)
+
+
+HEIGHTS = (
+    wkb_with_height("<", 1001),
+    wkb_with_height(">", 1001),
+    wkb_with_height("<", 2001),
+    wkb_with_height("<", 3001, more=2),
+    wkb_with_height("<", 1 | 1 << 31),
+    wkb_with_height(">", 1 | 1 << 31 | 1 << 29, 4326),
+    wkb_with_height("<", 1 | 1 << 31 | 1 << 30, more=2),
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "point"),
     [
         *(("csv", point) for point in POINTS),
         *(("parquet", point) for point in (*POINTS, wkb("<", 13.4, 52.5), wkb(">", 13.4, 52.5))),
+        *((kind, point) for point in HEIGHTS for kind in ("csv", "parquet")),
     ],
 )
 def test_points_in_a_column_have_the_longitude_first(
     kind: str, point: str | bytes, tmp_path: Path
 ) -> None:
     file = tmp_path / f"scooters.{kind}"
+    if kind == "csv" and isinstance(point, bytes):
+        point = point.hex()
     table = pl.DataFrame({"scooter_id": ["a"], "ts": ["2024-03-05T12:00:00Z"], "geometry": [point]})
     if kind == "parquet":
         table.write_parquet(file)
@@ -204,7 +225,13 @@ def test_points_in_a_column_have_the_longitude_first(
     assert "points are longitude and latitude" in taken
 
 
-@pytest.mark.parametrize("point", ["LINESTRING (13 52, 14 53)", "", None, wkb("<", 1, 2)[:-1]])
+@pytest.mark.parametrize(
+    "point",
+    [
+        *("LINESTRING (13 52, 14 53)", "", None, wkb("<", 1, 2)[:-1], wkb("<", 1, 2) + bytes(8)),
+        *(HEIGHTS[0][:-8], wkb_with_height("<", 1002), b"\x02" + HEIGHTS[0][1:], b"\x01"),
+    ],
+)
 def test_what_is_no_point_is_a_bad_row_that_does_not_tell(
     point: str | bytes | None, tmp_path: Path
 ) -> None:
@@ -328,6 +355,18 @@ def test_zeros_of_both_degrees_are_no_fix(tmp_path: Path) -> None:
     assert [(bad.line, bad.problem) for bad in report.first_bad] == [
         (2, "latitude and longitude must not both be 0: no fix")
     ]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_people_of_json_are_no_numbers_with_a_point(name: str, tmp_path: Path) -> None:
+    # 7 and 7.0 are one person, who would have two budgets.
+    rows = [{"id": id, "time": 1709640000, "lat": 52.5, "lon": 13.4} for id in (7, 7.0)]
+    file = tmp_path / name
+    lines = [json.dumps(row) for row in rows]
+    file.write_text("\n".join(lines) if name == "a.jsonl" else f"[{','.join(lines)}]")
+    result = run("import", file, "--around", "52.5,13.4", "-o", tmp_path / "town")
+    assert result.exit_code == 2
+    assert f"{name}: person must be a text or a whole number" in result.output
 
 
 # All the way

@@ -160,6 +160,36 @@ def test_a_radius_holds_half_of_the_belief(weights, steps) -> None:
     assert near.before == radius
 
 
+@given(st.integers(1, 3), st.sampled_from([4, 70, 700]), st.integers(0, 10**6), st.booleans())
+def test_a_radius_is_that_of_sorting_every_state(steps, count, seed, is_even) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 30, (count, 2)).astype(float)
+    weights = (
+        rng.integers(1, 4, (steps, count)) if is_even else rng.gamma(0.05, size=(steps, count))
+    )
+    beliefs = (weights + 1e-9) / (weights + 1e-9).sum(axis=1, keepdims=True)
+    near = whereabouts(beliefs, beliefs, points)
+    assert near.before == radius_by_sorting(beliefs, points)
+
+
+def radius_by_sorting(beliefs, points) -> float:
+    """Around the best of two means and three likeliest states, with nothing left unsorted."""
+    distances = []
+    for belief in beliefs:
+        order = np.argsort(-belief, kind="stable")
+        half = order[: np.searchsorted(np.cumsum(belief[order]), 0.5) + 1]
+        centres = [belief @ points, points[half].mean(axis=0), *points[order[:3]]]
+        apart = [np.sqrt(((points - centre) ** 2).sum(axis=1)) for centre in centres]
+        distances.append(min(apart, key=lambda row: half_within(row**2, belief)))
+    return half_within(np.concatenate(distances), beliefs.ravel())
+
+
+def half_within(distances, weights) -> float:
+    order = np.argsort(distances, kind="stable")
+    reached = np.cumsum(weights[order])
+    return float(distances[order[np.searchsorted(reached, reached[-1] / 2 * (1 - 1e-12))]])
+
+
 def test_a_sentence_never_rounds_somebody_into_safety() -> None:
     near = Whereabouts((("at night", 859.0),), 12_345.0, 309.0, 0.5, 0.1, unit="m")
     assert "within 850 m at night" in near.text()

@@ -671,13 +671,23 @@ def test_check_counts_the_answers_that_the_schedule_allows(tmp_path: Path) -> No
     path = tmp_path / "city.toml"
     city(3, when=Schedule(every=4, phase=3)).save(path)
     plain = run("check", path, "--steps", 9).stdout
-    assert "as [when] says, the first at once (3 of them):\n  3 releases, epsilon" in plain
+    wherever = "as [when] says, wherever they begin (at most 3 of them):\n  3 releases, epsilon"
+    assert wherever in plain
     hours = Schedule(hours=("08:00-09:00",), apart=4, step="15 min")
-    assert spoken_steps(hours, 6) == [True, False, False, False, False, False]
-    assert spoken_steps(replace(hours, apart=1), 6) == [True] * 4 + [False] * 2
-    assert spoken_steps(Schedule(error=10**9), 3) == [True] * 3
+    eight = 8 * 4 - 1
+    assert spoken_steps(hours, 6, eight) == [(True, False, False, False, False, False)]
+    assert spoken_steps(replace(hours, apart=1), 6, eight) == [(True,) * 4 + (False,) * 2]
+    # A start may be before the hour or within it; after silence it speaks at once.
+    assert len(spoken_steps(hours, 6) or ()) == 6
+    assert spoken_steps(Schedule(error=10**9), 3) == [(True,) * 3]
     never = Schedule(every=96, phase=1, hours=("00:00",), step="15 min")
-    assert not any(spoken_steps(never, 50))
+    assert spoken_steps(never, 50) == []
+    assert len(spoken_steps(Schedule(every=10**6, phase=7), 100) or ()) == 100
+
+
+def test_check_does_not_count_what_takes_too_many_starts() -> None:
+    rare = Schedule(every=10**6 + 3, hours=("08:00",))
+    assert city(3, when=rare, clock=Clock("1 s")).check(3).costs is None
 
 
 def test_a_ledger_shows_when_it_last_spoke(tmp_path: Path) -> None:

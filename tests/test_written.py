@@ -76,7 +76,13 @@ def test_degrees_are_read_as_people_write_them(row: Row, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "header", ["id,time,lat,N/S,lon,E/W", "id,time,lat,hemi,lon,hemi", ""], ids=str
+    "header",
+    [
+        *("id,time,lat,N/S,lon,E/W", "id,time,lat,hemi,lon,hemi", ""),
+        "id,time,latitude,latitude_ref,longitude,longitude_ref",
+        "id,time,lat,Lat Direction,lng,lng-dir",
+    ],
+    ids=str,
 )
 def test_letters_may_have_columns_of_their_own(header: str, tmp_path: Path) -> None:
     # Without them this is a wrong map on the other half of the Earth, without a word.

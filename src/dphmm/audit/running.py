@@ -71,6 +71,10 @@ class Audit:
     epsilon: Fraction
     draws: int
     findings: tuple[Finding, ...]
+    pairs: int = 0
+    """How many linked pairs were looked at."""
+    linked: int = 0
+    """Of how many at least: nothing is said about the others."""
 
     @property
     def violations(self) -> tuple[Finding, ...]:
@@ -90,8 +94,10 @@ class Audit:
 
     @property
     def leaks(self) -> dict[str, float]:
-        """For each kind of searched event the smallest leak that would have been seen."""
-        return {found.test: found.leak for found in self.findings if found.leak is not None}
+        """For each kind of searched event the smallest leak that would have been seen anywhere."""
+        known = [(found.leak, found.test) for found in self.findings if found.leak is not None]
+        order = list(dict.fromkeys(test for _, test in known))
+        return {test: max(leak for leak, kind in known if kind == test) for test in order}
 
     def text(self) -> str:
         """The result in a line, and one for each violation."""
@@ -101,6 +107,8 @@ class Audit:
                 [*lines, *(f"  {f.test}: {f.what}: {f.detail}" for f in self.violations)]
             )
         said = [f"{len(self.findings)} tests", f"{self.draws} draws a state"]
+        if self.pairs < self.linked:
+            said.append(f"only {self.pairs} linked pairs were looked at")
         if self.miss is not None:
             said.append(f"a tenth too much is missed with {write_chance(self.miss)}")
         if self.leaks:
@@ -153,7 +161,7 @@ def _audit(make: Callable[[], Sampler], name: str, draws: int, false_alarm: floa
     findings += check_repeats(claim, make, (int(edges[0, 0]), int(edges[0, 1])), 3 * level)
     findings += check_neighbours(claim, pairs, answers, level)
     findings += _searched(claim, edges, finite, draws, false_alarm / 2)
-    return Audit(name, claim.epsilon, draws, tuple(findings))
+    return Audit(name, claim.epsilon, draws, tuple(findings), len(edges), len(claim.limits))
 
 
 def _searched(

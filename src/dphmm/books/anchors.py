@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TypeAlias
 
-from dphmm.books.database import Database, Transaction, connect
+from dphmm.books.database import BUSY_SECONDS, Database, Transaction, connect
 from dphmm.books.sealing import NO_ROOT, Root, Roots
 from dphmm.errors import StoreError
 
@@ -74,6 +75,9 @@ class Anchor(ABC):
     def replace(self, anchored: Anchored) -> None:
         """Forget what was known of a store: when it is first anchored, or recovered."""
 
+    def make_room(self) -> None:  # noqa: B027  whoever reads a database's table makes it
+        """See that it can be written, before a store is told that it needs it."""
+
     def close(self) -> None:  # noqa: B027  a file is open only while it is used
         """Close connections."""
 
@@ -119,24 +123,54 @@ class FileAnchor(Anchor):
                 self._check(found[1], anchored.store)
             self._write(file, 1 if found is None else found[0] + 1, anchored)
 
+    def make_room(self) -> None:
+        """See `Anchor`."""
+        with self._locked() as file:
+            if not os.pread(file, 1, 0):
+                self._put(file, 0, b"\0" * (2 * BLOCK))
+
     @contextmanager
     def _locked(self) -> Iterator[int]:
         try:
             file = os.open(self.name, os.O_RDWR | os.O_CREAT, 0o600)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                self._lock(file)
                 yield file
             finally:
+                # A process that was forked meanwhile has the file open, too, and would keep it.
+                fcntl.flock(file, fcntl.LOCK_UN)
                 os.close(file)
         except OSError as fault:
             raise self._fault("written", fault) from None
 
+    def _lock(self, file: int) -> None:
+        """Wait for whoever has the file, as long as for a database; they may have been stopped."""
+        until = monotonic() + BUSY_SECONDS
+        pause = 0.0005
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if monotonic() > until:
+                    raise StoreError(
+                        f"the anchor {self.name} is locked by another program; nothing is said "
+                        f"until that ends or goes on"
+                    ) from None
+            sleep(pause)
+            pause = min(2 * pause, 0.002)
+
     def _write(self, file: int, turn: int, anchored: Anchored) -> None:
-        facts = {"turn": turn, **vars(anchored)}
+        roots = {number: list(root) for number, root in anchored.roots.items()}
+        facts = {"turn": turn, **vars(anchored), "roots": roots}
         text = json.dumps(facts).encode()
         line = hashlib.sha256(text).hexdigest().encode() + b" " + text
         block = line.ljust(BLOCK - 1) + b"\n"
-        if os.pwrite(file, block, BLOCK * (turn % 2)) != len(block):
+        self._put(file, BLOCK * (turn % 2), block)
+
+    @staticmethod
+    def _put(file: int, place: int, content: bytes) -> None:
+        if os.pwrite(file, content, place) != len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a part of it, without an error
         os.fsync(file)
 

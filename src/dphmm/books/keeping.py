@@ -54,6 +54,7 @@ def recover(store: Store, not_before: Mapping[str, int]) -> None:
             on nothing was said that the store does not know of.
     """
     with store.database.transaction() as transaction:
+        transaction.hold("facts", "EXCLUSIVE")  # what is said until then, the anchor begins with
         missing = {step_of(clock)[0] for clock in _clocks(transaction)} - not_before.keys()
         if missing or not not_before:
             kinds = " and ".join("a date" if unit else "a number" for unit in sorted(missing))

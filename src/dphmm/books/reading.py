@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from cachetools import LRUCache
 
-from dphmm.books.anchors import Anchor
+from dphmm.books.anchors import Anchor, Anchored
 from dphmm.books.database import Database, Transaction
 from dphmm.books.rows import (
     AnsweredTimes,
@@ -95,15 +95,18 @@ class StoreReading:
         expected = self.witness.look()
         with self.database.transaction(write=False) as transaction:
             _, roots = self.witness.check(transaction, expected)
-        self._settle(roots, lambda later: True)
+        self._settle(roots)
 
     def is_current(self) -> bool:
         """Whether the anchor knows the store's commits, all of them and no other."""
         with self.database.transaction(write=False) as transaction:
             roots = find_roots(transaction)
-        anchor = self.witness.anchor
-        known = None if anchor is None else anchor.read(self.witness.store)
+        known = self._anchored()
         return known is not None and (known.epoch, known.roots) == (self.witness.epoch, roots)
+
+    def _anchored(self) -> Anchored | None:
+        anchor = self.witness.anchor
+        return None if anchor is None else anchor.read(self.witness.store)
 
     def places(self, lines: Sequence[Line]) -> list[Place]:
         """See `Book`."""
@@ -254,32 +257,26 @@ class StoreReading:
                 return {}
             return find_answers(transaction, person.number, line, times)
 
-        return self._read(read, lambda found, later: found.items() <= later.items())
+        return self._read(read)
 
-    def _read(
-        self, read: Callable[[Transaction], Found], goes_on: Callable[[Found, Found], bool]
-    ) -> Found:
-        """What was said, when the anchor knows of it; `goes_on` is asked where more was said."""
+    def _read(self, read: Callable[[Transaction], Found]) -> Found:
+        """What was said, when the anchor knows of it."""
         expected = self.witness.expect()
         with self.database.transaction(write=False) as transaction:
             found = read(transaction)
             roots = self.witness.check(transaction, expected)[1] if self.witness.anchor else {}
-        self._settle(roots, lambda later: goes_on(found, read(later)))
+        self._settle(roots)
         return found
 
-    def _settle(
-        self,
-        roots: Roots,
-        is_kept: Callable[[Transaction], bool],
-        changed: int | None = None,
-    ) -> None:
+    def _settle(self, roots: Roots, changed: int | None = None) -> None:
         """Let the anchor know of roots before anything is said of what they stand for."""
         known = self.witness.settle(roots, changed)
         if known:  # by another server or, if this store does not have them, by a copy of it
             with self.database.transaction(write=False) as transaction:
-                self.witness.check(transaction, known)
-                if not is_kept(transaction):
-                    raise self.witness.behind()
+                _, later = self.witness.check(transaction, known)
+            self.witness.check_passed(
+                roots if changed is None else {changed: roots[changed]}, later
+            )
 
     def adopted(self, line: Line) -> Standing | None:
         """See `Book`."""
@@ -316,7 +313,7 @@ class StoreReading:
             person = self._known(transaction, line.client, line.person)
             return list_answers(transaction, person.number, line, after, most)
 
-        return self._read(read, lambda found, later: later[: len(found)] == found)
+        return self._read(read)
 
     def ledger(self, person: str, *, client: str = "") -> Ledger:
         """All that was said about a person, to every question, what was erased included.

@@ -131,7 +131,13 @@ CREATE TABLE acts (
 );
 """
 
-MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, SEALED, ACTS)
+# A root knows those before it. A server of an older dphmm writes no past: see SEALED.
+PASSED = """
+ALTER TABLE roots RENAME COLUMN sum TO seals;
+ALTER TABLE roots ADD COLUMN past BYTES;
+"""
+
+MIGRATIONS: tuple[str, ...] = ("", "", FIRST, ADOPTED, CLOCKS, SEALED, ACTS, PASSED)
 VERSION = len(MIGRATIONS)
 
 TYPES = {

@@ -26,7 +26,7 @@ from dphmm.books.rows import (
     key_in_use,
     set_fact,
 )
-from dphmm.books.sealing import Seals
+from dphmm.books.sealing import Seals, find_roots
 from dphmm.books.tombstones import Tombstone, bury, hold_tombstones
 from dphmm.books.writing import add_person, replace_people, write
 from dphmm.cost.limit import Limit
@@ -48,6 +48,9 @@ from dphmm.release.said import Record
 from dphmm.release.standing import Standing
 
 __all__ = ["Store"]
+
+BEGUN = "begun"
+"""What is written of a store whose anchor has not got its first roots yet, or may not have."""
 
 
 class Store(StoreReading):
@@ -95,24 +98,38 @@ class Store(StoreReading):
         used = prepare(database, secret, create)
         store = cls(database, used, None if anchor is None else open_anchor(anchor))
         store.open_again = partial(cls.open, url, secret=secret, create=False, anchor=anchor)
-        if anchor is not None and create:
-            store._attach()
+        if anchor is not None:
+            store._attach(create)
         store._finish_erasing()
         return store
 
-    def _attach(self) -> None:
-        """Give the anchor its first roots, if neither it nor the store know of each other."""
-        anchor = self.witness.anchor
-        assert anchor is not None
-        if anchor.read(self.witness.store) is not None:
-            return
-        with self.database.transaction() as transaction:
-            transaction.hold("facts", "EXCLUSIVE")  # nobody speaks on without the anchor
-            if "anchored" in find_facts(transaction):
-                return
-            # Copies from before are of another epoch, so that they can be told from this one.
-            roots = self.witness.begin_epoch(transaction)
-        self.witness.anchor_first(roots)
+    def _attach(self, create: bool) -> None:
+        """Give the anchor its first roots, if neither it nor the store know of each other.
+
+        Nobody says anything before it has them; if who began is killed, the next one goes on.
+        """
+        anchored = self._anchored()  # which may be damaged
+        with self.database.transaction(write=False) as transaction:
+            state = find_facts(transaction).get("anchored")
+        if state is None and create and anchored is None:
+            assert self.witness.anchor is not None  # or nobody calls this
+            # Or the store would need what a slip of the pen has named.
+            self.witness.anchor.make_room()
+            with self.database.transaction() as transaction:
+                transaction.hold("facts", "EXCLUSIVE")  # nobody speaks on without the anchor
+                state = find_facts(transaction).get("anchored")
+                if state is None:
+                    # Copies from before are of another epoch, and can be told from this one.
+                    self.witness.begin_epoch(transaction)
+                    set_fact(transaction, "anchored", state := BEGUN)
+        if state == BEGUN:
+            with self.database.transaction() as transaction:
+                transaction.hold("facts", "EXCLUSIVE")
+                facts = find_facts(transaction)
+                if facts["anchored"] == BEGUN:
+                    if self._anchored() is None:
+                        self.witness.anchor_first(find_roots(transaction))
+                    set_fact(transaction, "anchored", "1")
 
     def _finish_erasing(self) -> None:
         """Empty a log that somebody was still reading when a person was erased."""
@@ -140,7 +157,7 @@ class Store(StoreReading):
             yield seals
             number, before, root = seals.write_root()
             self.witness.check_next(number, before, root)
-        self._settle({**roots, number: root}, seals.is_kept, number)
+        self._settle({**roots, number: root}, number)
 
     def commit(
         self, answers: Sequence[Answers], standings: Sequence[Standing], places: Sequence[Place]

@@ -8,8 +8,9 @@ last one of each number, and never two of one count: a copy that goes on by itse
 its first commit, however many are under way.
 
 What is said was read or written in one transaction, and its roots are compared with the anchor's.
-Where the anchor is further by then, the store must have that, too, and what is to be said with it:
-it may have been put back meanwhile and have gone on from there without that.
+Where the anchor is further by then, the store must have that, too, and those roots in its past: it
+may have been put back meanwhile and have gone on from there without them. So it is for whatever is
+reported as done, an answer, an erasure or a key: nobody looks at what a commit was about.
 """
 
 from __future__ import annotations
@@ -123,10 +124,13 @@ class Witness:
         for number, root in roots.items():
             self._note(number, root)
         for number, root in expected.items():
-            if roots.get(number, NO_ROOT).commits < root.commits:
+            found = roots.get(number, NO_ROOT)
+            if found.commits < root.commits:
                 raise self.behind()
             if root.value:
                 self._check_ours(number, root)
+                if found.follows(root) is False:
+                    raise self._stranger()
         self._share({number: root for number, root in expected.items() if root.value})
 
     def _share(self, roots: Roots) -> None:
@@ -140,7 +144,7 @@ class Witness:
         self._check_ours(number, root)
         ours = self._ours.setdefault(number, deque(maxlen=NOTED))
         if root.commits and root not in ours.copy():
-            ours.append(root)
+            ours.append(Root(*root))
 
     def _check_ours(self, number: int, root: Root) -> None:
         """Refuse another root than this store had of the same count."""
@@ -155,6 +159,18 @@ class Witness:
             f"the store {self._name} is behind {kept}: it is an old copy or has lost its end, and "
             f"would answer again what was answered; nothing is said until: dphmm store recover"
         )
+
+    def check_passed(self, roots: Roots, later: Roots) -> None:
+        """Refuse to say what some roots stand for, if a store has gone on later without them."""
+        for number, root in roots.items():
+            follows = later.get(number, NO_ROOT).follows(root)
+            if follows is None:
+                raise StoreError(
+                    f"the store {self._name} has gone on too far meanwhile to tell whether what "
+                    f"was asked for is in it; ask again"
+                )
+            if not follows:
+                raise self.behind()
 
     def check_next(self, number: int, before: Root, root: Root) -> None:
         """Refuse a commit that comes after one that was lost, or after one of a copy.
@@ -202,8 +218,10 @@ class Witness:
 
         def judge(number: int, anchored: Root) -> None:
             self._check_ours(number, anchored)
-            is_last = anchored.commits >= roots[number].commits - 1
-            if not is_last and anchored not in self._ours[number].copy():
+            ours = roots[number]
+            is_last = anchored.commits >= ours.commits - 1
+            is_past = anchored.commits >= ours.commits or ours.follows(anchored) is not False
+            if not is_past or not (is_last or anchored in self._ours[number].copy()):
                 raise self._stranger()
 
         known = anchor.lift(self.store, self.epoch, roots, judge)

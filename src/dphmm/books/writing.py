@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 
 from dphmm.books.database import Transaction
-from dphmm.books.rows import Person, find_answers, find_person
+from dphmm.books.rows import Person, find_person
 from dphmm.books.sealing import Seals, extend
 from dphmm.cost.totals import add_up
 from dphmm.errors import MovedError
@@ -65,24 +64,7 @@ def write(
         "law = excluded.law, time = excluded.time, content = excluded.content",
         standings,
     )
-    said = [(after, one[2]) for (_, after), one in zip(people, work, strict=True)]
-    seals.kept.append(partial(_is_there, said))
     return [(after, one[1]) for (_, after), one in zip(people, work, strict=True)]
-
-
-def _is_there(said: Sequence[tuple[Person, Sequence[Record]]], transaction: Transaction) -> bool:
-    """Whether a store has what was said about people, with or without more."""
-    for person, records in said:
-        now = find_person(transaction, person.client, person.name)
-        if now is None or now.number != person.number or now.version < person.version:
-            return False
-        if now.version == person.version and now.head == person.head:
-            continue
-        for record in records:
-            found = find_answers(transaction, person.number, record.line, [record.time])
-            if record.time not in found or found[record.time].lattice != record.lattice:
-                return False
-    return True
 
 
 def _find_moved(

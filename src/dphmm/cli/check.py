@@ -11,16 +11,10 @@ from dphmm.cli.common import json_option, print_json, progress
 from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.words import SHAPED
 from dphmm.geometry.exact import as_text
-from dphmm.scenario.checking import (
-    Check,
-    Step,
-    check_scenario,
-    doubts,
-    narrows,
-    whenever,
-)
+from dphmm.scenario.checking import Check, Step, check_scenario, doubts, narrows
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.speaking import how_often
+from dphmm.scenario.stepping import whenever
 from dphmm.tables.units import measure
 
 __all__ = ["command"]
@@ -82,6 +76,7 @@ def command(scenario_file: str, steps: int, as_json: bool) -> int:
             click.echo(
                 f"      {step.own_possible} by the model's own moves, rms "
                 f"{measure(step.own_error, unit)} if they were facts"
+                f"{whenever(scenario, anyway=True)}"
             )
         if step.exposed_before:
             names = ", ".join(step.exposed_before[:LISTED])

@@ -33,10 +33,11 @@ from dphmm.scenario.budgeting import (
     find_schedule,
 )
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import covered, whenever
+from dphmm.scenario.checking import covered
 from dphmm.scenario.designing import find_epsilon, find_radius
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.spending import Spending
+from dphmm.scenario.stepping import whenever
 from dphmm.tables.files import write_whole
 from dphmm.tables.units import length, measure
 

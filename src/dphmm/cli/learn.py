@@ -39,7 +39,7 @@ from dphmm.cost.words import CONDITION
 from dphmm.errors import DataError
 from dphmm.scenario.counting import CHAINS, CONFIDENCE, Kind
 from dphmm.scenario.files import check_own
-from dphmm.scenario.judging import Judgement, People
+from dphmm.scenario.judging import FEWEST, Judgement, People
 from dphmm.scenario.learning import (
     Moves,
     learn_from_releases,
@@ -321,7 +321,10 @@ def _told(lost: dict[str, int], judged: Judgement | None, private: bool) -> list
         f"from {lost['people']} people and {lost['moves']} moves of theirs; not counted: "
         f"{lost['gaps']} lost to gaps, {lost['beyond']} beyond the possible moves"
     ]
-    told += [] if judged is None else ["judged on people left out in turn:", *judged.lines()]
+    if judged is not None:
+        told += ["judged on people left out in turn:", *judged.lines()]
+    elif lost["people"] < FEWEST:
+        told.append(f"Nobody can tell whether it helps: fewer than {FEWEST} people are too few.")
     return [PRIVATE, *told] if private else told
 
 

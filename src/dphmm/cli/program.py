@@ -188,13 +188,15 @@ class Program(click.Group):
         except click.ClickException as fault:
             _fail(fault.format_message(), 2)
         except (KeyboardInterrupt, click.Abort):
-            _forget_output()
-            again = "; run again to continue" if self.running in CONTINUED else ""
-            _fail(f"stopped{again}", 130)
+            self._say_stopped()
         except OSError as fault:
             _forget_output()
             _fail(_what_the_system_said(fault), 2)
         except Exception as fault:
+            # Python turns what comes while it makes a class, as in an import, into another error.
+            if isinstance(fault.__cause__, KeyboardInterrupt):
+                click.echo(err=True)
+                self._say_stopped()
             # Its message may hold anything, a true state too; its place is enough to find it.
             place = extract_tb(fault.__traceback__)[-1]
             _fail(
@@ -202,6 +204,11 @@ class Program(click.Group):
                 f"{place.filename}:{place.lineno}; please report it",
                 3,
             )
+
+    def _say_stopped(self) -> NoReturn:
+        _forget_output()
+        again = "; run again to continue" if self.running in CONTINUED else ""
+        _fail(f"stopped{again}", 130)
 
 
 def _say_warning(

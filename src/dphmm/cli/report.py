@@ -88,6 +88,11 @@ def command(
     if person is not None and person not in names:
         raise DataError(f"{Path(releases).name}: file must hold releases of --person, got none")
     truth = None if private_truth is None else read_truth(private_truth, scenario)
+    if truth is not None and not any(truth.of(facts) is not None for facts in people):
+        raise DataError(
+            f"{Path(private_truth or '').name}: trips must have every step of somebody in "
+            f"{Path(releases).name}, got nobody's"
+        )
     shown = next(one for one in people if person in (None, one.track.person))
     drawn = people if truth is not None else [shown, *drawn_besides(people, shown)]
     for facts in progress(drawn, total=len(drawn), what="working out"):
@@ -105,15 +110,14 @@ def command(
         }
         if truth is not None:
             everybody = [facts for facts in people if truth.of(facts) is not None]
-            if everybody:
-                found = private_errors(everybody, truth)
-                kinds = ("raw", "estimate", "lagged", "smoothed")
-                answer["private_errors"] = {
-                    **{kind: getattr(found, kind) for kind in kinds},
-                    "expected": dict(zip(kinds, found.expected, strict=True)),
-                    "map": found.map if found.fixes else None,
-                    "fixes": found.fixes,
-                }
+            found = private_errors(everybody, truth)
+            kinds = ("raw", "estimate", "lagged", "smoothed")
+            answer["private_errors"] = {
+                **{kind: getattr(found, kind) for kind in kinds},
+                "expected": dict(zip(kinds, found.expected, strict=True)),
+                "map": found.map if found.fixes else None,
+                "fixes": found.fixes,
+            }
         print_json(answer)
         return 0
     count = sum(facts.said for facts in people)

@@ -80,7 +80,7 @@ def command(
     key_file: str | None,
     init: str | None,
     opening: Opening,
-) -> int:
+) -> None:
     r"""Serve releases over HTTP from STORE, a file or postgresql://..., until interrupted.
 
     The OpenAPI description is at /openapi.json. There is no TLS: put a proxy in front.
@@ -91,7 +91,7 @@ def command(
       curl -H "Authorization: Bearer $(cat key.txt)" http://127.0.0.1:8000/v1/people
     """
     require("fastapi", "service")
-    from dphmm.service.server import serve
+    from dphmm.service.server import leave, serve
 
     randomness = keyed(key_file)
     given: dict[str, object] = dict(_named(one) for one in others)
@@ -112,8 +112,11 @@ def command(
     def ready(address: str) -> None:
         click.echo(f"serving {held.database.name} on {address}", err=True)
 
-    serve(held, settings, host=host, port=port, randomness=randomness, ready=ready)
-    return 0
+    try:
+        serve(held, settings, host=host, port=port, randomness=randomness, ready=ready)
+    except SystemExit as ended:  # its processes had to be ended
+        leave(ended.code if isinstance(ended.code, int) else 1)
+    leave(0)
 
 
 def _named(setting: str) -> tuple[str, str]:

@@ -30,6 +30,9 @@ from dphmm.tables.files import whole_file
 
 __all__ = ["command"]
 
+HOURS = click.IntRange(0, 8760)
+"""Until a key closes; the service takes as many."""
+
 client_option = click.option("--client", default="", help="Whose person it is, in a service.")
 
 
@@ -252,7 +255,9 @@ def revoke_command(store: str, digest: str, opening: Opening) -> int:
 @key_command.command("rotate")
 @click.argument("store")
 @click.argument("digest")
-@click.option("--hours", default=24, show_default=True, help="Until the old one closes.")
+@click.option(
+    "--hours", type=HOURS, default=24, show_default=True, help="Until the old one closes."
+)
 @store_options
 def exchange_command(store: str, digest: str, hours: int, opening: Opening) -> int:
     r"""Make a key with another's client and scopes and print it; the old one closes later.
@@ -269,7 +274,7 @@ def exchange_command(store: str, digest: str, hours: int, opening: Opening) -> i
 @key_command.command("expire")
 @click.argument("store")
 @click.argument("digest")
-@click.option("--hours", default=24, show_default=True, help="From now on.")
+@click.option("--hours", type=HOURS, default=24, show_default=True, help="From now on.")
 @store_options
 def expire_command(store: str, digest: str, hours: int, opening: Opening) -> int:
     r"""Let a key close after some hours, never later than it would.

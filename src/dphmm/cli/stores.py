@@ -14,6 +14,7 @@ import click
 from dphmm.books import Journal, Store
 from dphmm.books.changing import open_book
 from dphmm.errors import ArgumentError, DataError
+from dphmm.service.settings import check_variables
 from dphmm.tables.clock import Clock
 from dphmm.tables.keys import read_key, read_private
 
@@ -39,6 +40,7 @@ class Opening:
 
     def parts(self) -> dict[str, Any]:
         """The secret and the anchor, as a store takes them."""
+        check_variables(os.environ)
         return {"anchor": read_anchor(self.anchor), "secret": self._secret()}
 
     def _secret(self) -> bytes | None:
@@ -95,7 +97,10 @@ def read_address(place: str) -> str:
     if kind == "file":
         return read_private(rest, 4096).decode(errors="replace").strip()
     if "://" in place:
-        parts = urlsplit(place)
+        try:
+            parts = urlsplit(place)
+        except ValueError:  # its own words might quote a password
+            raise ArgumentError("the address must be a URL, got none") from None
         named = dict(parse_qsl(parts.query))
         if parts.password is not None or {"password", "sslpassword"} & named.keys():
             raise ArgumentError(

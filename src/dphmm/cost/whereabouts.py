@@ -29,6 +29,12 @@ PERIODS = (("at night", 0), ("in the morning", 6), ("in the afternoon", 12), ("i
 CENTRES = 3
 """The likeliest states that are tried as the middle of a circle, beside two means."""
 
+FEW = 64
+"""The likeliest states that are sorted first: most beliefs have half of their weight there."""
+
+BINS = 1024
+"""How finely distances are told apart before some of them are sorted."""
+
 MOST = 2**18
 """States times steps that are looked at for a radius; of more steps evenly spaced ones are."""
 
@@ -185,29 +191,58 @@ def _parts(hours: Sequence[float | None] | None, count: int) -> list[tuple[str, 
 
 def _radius(beliefs: FloatArray, points: FloatArray) -> float:
     """The radius around each belief's best guess that holds half of them on average."""
-    distances, weights = [], []
-    every, sizes = -(-beliefs.size // MOST), (points**2).sum(axis=1)
-    for belief in beliefs[::every]:
-        order = np.argsort(-belief, kind="stable")
-        half = order[: int(np.searchsorted(np.cumsum(belief[order]), SHARE)) + 1]
-        means = [belief @ points, points[half].mean(axis=0)]
-        centres = np.concatenate([means, points[order[:CENTRES]]])
-        # Squares will do to choose by, and a product of matrices is quick.
-        squares = sizes - 2 * centres @ points.T + (centres**2).sum(axis=1)[:, None]
-        # Half of the weight lies within the farthest of `half`: what is beyond need not be sorted.
-        reached = [_quantile(row, belief, float(row[half].max())) for row in squares]
-        best = centres[int(np.argmin(reached))]
-        distances.append(np.sqrt(((points - best) ** 2).sum(axis=1)))
-        weights.append(belief)
-    return _quantile(np.concatenate(distances), np.concatenate(weights))
+    looked = beliefs[:: -(-beliefs.size // MOST)]
+    sizes = (points**2).sum(axis=1)
+    distances = np.empty(looked.shape)
+    for row, belief in zip(distances, looked, strict=True):
+        apart = points - _best_guess(belief, points, sizes)
+        np.sqrt((apart**2).sum(axis=1), out=row)
+    return _quantile(distances.ravel(), looked.ravel())
 
 
-def _quantile(distances: FloatArray, weights: FloatArray, reach: float = np.inf) -> float:
-    """The smallest distance within which half of the weight lies; it lies within `reach`."""
-    near = np.flatnonzero(distances <= reach)
-    order = near[np.argsort(distances[near], kind="stable")]
-    reached = np.cumsum(weights[order])
-    place = int(np.searchsorted(reached, SHARE * float(weights.sum()) * (1 - 1e-12)))
+def _best_guess(belief: FloatArray, points: FloatArray, sizes: FloatArray) -> FloatArray:
+    """The middle of the smallest circle with half of a belief, of the few that are tried."""
+    order, half = _sort_likeliest(belief)
+    means = [belief @ points, points[order[:half]].mean(axis=0)]
+    centres = np.concatenate([means, points[order[:CENTRES]]])
+    # Squares will do to choose by, and a product of matrices is quick.
+    squares = sizes - 2 * centres @ points.T + (centres**2).sum(axis=1)[:, None]
+    share = SHARE * float(belief.sum()) * (1 - 1e-12)
+    best, reach = 0, _quantile(squares[0], belief)
+    for number, row in enumerate(squares[1:], 1):
+        # Most centres are out of the question as soon as one is known.
+        if float(belief[row < reach].sum()) >= share:
+            best, reach = number, _quantile(row, belief)
+    return np.asarray(centres[best])
+
+
+def _sort_likeliest(belief: FloatArray) -> tuple[IntArray, int]:
+    """The likeliest states, the best first and of equals the lowest; how many hold half."""
+    count = FEW
+    while True:
+        least = np.partition(belief, -count)[-count] if count < len(belief) else 0.0
+        found = np.flatnonzero(belief >= least)
+        order = found[np.argsort(-belief[found], kind="stable")]
+        place = int(np.searchsorted(np.cumsum(belief[order]), SHARE))
+        if place < len(order) or len(order) == len(belief):
+            return order, place + 1
+        count *= 8
+
+
+def _quantile(distances: FloatArray, weights: FloatArray) -> float:
+    """The smallest distance within which half of the weight lies."""
+    low, high = float(distances.min()), float(distances.max())
+    if low == high:
+        return low
+    # Only those that are about so far are sorted.
+    bins = ((distances - low) / (high - low) * BINS).astype(np.intp)
+    share = SHARE * float(weights.sum()) * (1 - 1e-12)
+    reached = np.cumsum(np.bincount(bins, weights))
+    bin_of_it = min(int(np.searchsorted(reached, share)), len(reached) - 1)
+    inside = np.flatnonzero(bins == bin_of_it)
+    order = inside[np.argsort(distances[inside], kind="stable")]
+    before = float(reached[bin_of_it - 1]) if bin_of_it else 0.0
+    place = int(np.searchsorted(before + np.cumsum(weights[order]), share))
     return float(distances[order[min(place, len(order) - 1)]])
 
 

@@ -113,7 +113,7 @@ def anywhere_study(*, quick: bool = False) -> Study:
             everybody = _people([found[name, task] for task in tasks])
             for column in ("estimate", "answer"):
                 values[f"{name}.{value}.{column}"] = everybody.mean(column, ".0f", unit="m")
-            values[f"{name}.{value}.equal"] = everybody.mean("equal", ".1%")
+            values[f"{name}.{value}.equal"] = everybody.mean("equal", ".1%", share=True)
         rows = tuple(
             (WORDS.get(value, value), *(values[f"{name}.{value}.estimate"].text(interval=True)
                                         for name in NAMES))

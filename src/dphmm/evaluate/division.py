@@ -23,6 +23,7 @@ __all__ = [
     "divide",
     "find_twins",
     "find_twins_of_geolife",
+    "join_copies",
     "make_grid",
     "make_trips",
 ]
@@ -53,7 +54,30 @@ def find_twins_of_geolife(path: Path) -> dict[str, str]:
     Everybody's fixes are compared here, also those of locked people: only who is whom is kept.
     """
     table, _ = datasets.load_geolife(path)
-    return find_twins(table, timedelta(minutes=1), protocol()["geolife"]["cell_km"])
+    person = find_twins(table, timedelta(minutes=1), protocol()["geolife"]["cell_km"])
+    return join_copies(table, person, protocol()["people"]["copied"])
+
+
+def join_copies(table: pl.DataFrame, person: Mapping[str, str], least: int) -> dict[str, str]:
+    """People of whom so many fixes are the same to the second and in every digit, as one person.
+
+    Two people who travel together share cells, never fixes: such a track was handed in twice, by
+    however short a part of it one can tell.
+
+    Args:
+        table: The fixes as they were logged.
+        person: For every id the first of those that are known to be one person.
+        least: How many shared fixes make a copy.
+    """
+    polars = require("polars", "geo")
+    place = polars.struct("latitude", "longitude").rank("dense").cast(polars.Int64)
+    fixes = table.select("person", polars.col("time").dt.epoch("us"), place.alias("place"))
+    trips = [
+        Trip(person[str(name)], rows["time"].to_numpy(), rows["place"].to_numpy())
+        for (name,), rows in fixes.sort("person", "time").group_by("person", maintain_order=True)
+    ]
+    again = datasets.same_person(trips, least)
+    return {name: again[one] for name, one in person.items()}
 
 
 def find_twins(table: pl.DataFrame, step: timedelta, cell: float) -> dict[str, str]:

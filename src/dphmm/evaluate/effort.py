@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dphmm.evaluate.fingerprint import libraries
 from dphmm.evaluate.parts import Study
 from dphmm.evaluate.results import Result, Table, Value, machine
 from dphmm.evaluate.runs import Done
@@ -42,5 +43,6 @@ def effort(studies: Sequence[Study], done: Sequence[Done], minutes: float, worke
         values=values,
         tables={"studies": Table(head, tuple(rows))},
         settings={"workers": workers},
+        libraries=libraries(),
         machine=machine(),
     )

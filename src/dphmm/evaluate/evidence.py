@@ -14,7 +14,8 @@ from dphmm.evaluate.anywhere import anywhere_study
 from dphmm.evaluate.calibration import calibration_study
 from dphmm.evaluate.compare.studies import city_comparisons, data_comparisons
 from dphmm.evaluate.fingerprint import file_digest
-from dphmm.evaluate.parts import Part, Study
+from dphmm.evaluate.holding import holding_study
+from dphmm.evaluate.parts import EXACT, Part, Study
 from dphmm.evaluate.reading import private_study, reading_study
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.section8 import claims_study, clock_study
@@ -47,6 +48,7 @@ def studies(*, quick: bool = False, final: bool = False) -> list[Study]:
         private_study(quick=quick),
         calibration_study(quick=quick),
         *city_comparisons(quick),
+        holding_study(quick=quick),
     ]
 
 
@@ -67,6 +69,8 @@ def _worked_examples() -> Study:
         module="dphmm.evaluate.worked",
         parts=(),
         summarise=_count_worked,
+        settings={"example": "dphmm.datasets.running_example()", "tolerance": "none"},
+        noise=EXACT,
         data={"running example": file_digest(source)},
     )
 

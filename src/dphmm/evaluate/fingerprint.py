@@ -1,4 +1,4 @@
-"""Fingerprints of what a result depends on: the code that made it, and the files it read.
+"""Fingerprints of what a result depends on: the code that made it, libraries, and files it read.
 
 The code of a module is that module and every module of this package that it leads to by imports,
 as text without comments, docstrings and empty lines. So a changed sampler gives another
@@ -14,17 +14,21 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import sys
 import tokenize
 from collections.abc import Iterable
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from dphmm.errors import ArgumentError
 
-__all__ = ["code_digest", "code_files", "file_digest"]
+__all__ = ["code_digest", "code_files", "file_digest", "libraries", "library_digest"]
 
 SOURCE = Path(__file__).resolve().parents[1]
 LENGTH = 16
+LIBRARIES = ("numpy", "scipy", "numba")
+"""Numbers come out of these. Others read files, and what they read is in the digest of the data."""
 DATA_ROOM = "tables"
 """Its packages are left out: they read data, which have a digest of their own."""
 
@@ -65,6 +69,21 @@ def file_digest(path: Path) -> str:
     """The fingerprint of a file of data."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:LENGTH]
+
+
+def libraries() -> dict[str, str]:
+    """Python and the libraries that numbers come out of, by name and version.
+
+    Versions that are installed, not those of a lock. Of Python without the last part, which brings
+    repairs only.
+    """
+    python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    return {"python": python, **{name: f"{name} {version(name)}" for name in LIBRARIES}}
+
+
+def library_digest() -> str:
+    """The fingerprint of the libraries: with others a kept part is measured again."""
+    return hashlib.sha256(", ".join(libraries().values()).encode()).hexdigest()[:LENGTH]
 
 
 def _file(module: str, source: Path) -> Path | None:

@@ -121,7 +121,8 @@ class Observed:
         for name in main.columns:
             kind = name.partition(".")[0].partition("@")[0]
             exact = "location_set" not in name
-            value = main.mean(name, forms[kind], unit="km" if kind == "error" else "")
+            unit = "km" if kind == "error" else ""
+            value = main.mean(name, forms[kind], unit=unit, share=kind == "stand_in")
             yield name, Value(**{**vars(value), "seeds": None if exact else value.seeds})
         for policy in POLICIES:
             yield f"worst.hidden.{policy}", Value(main.columns[f"hidden.{policy}"].min(), ".1f")

@@ -1,7 +1,8 @@
 """Parts of results: each is measured once and kept in a private file, under all it depends on.
 
-A part that is kept is used again only if the code that measures it, the data and its own settings
-are the same. Parts hold errors and degrees of protection of true states, so they are private.
+A part that is kept is used again only if the code that measures it, the libraries, the data and its
+own settings are the same. Parts hold errors and degrees of protection of true states, so they are
+private.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from dphmm._types import FloatArray
-from dphmm.evaluate.fingerprint import LENGTH, code_digest
+from dphmm.evaluate.fingerprint import LENGTH, code_digest, library_digest
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.workloads import Workload
 from dphmm.tables.files import whole_file
 
-__all__ = ["Measurable", "Part", "Study", "keep", "kept", "measured", "seconds_of"]
+__all__ = ["EXACT", "Measurable", "Part", "Study", "keep", "kept", "measured", "seconds_of"]
 
+EXACT = "exact, no noise"
+"""Of a study that draws nothing."""
 SECONDS = "processor_seconds"
 """Kept beside a result: what it cost."""
 
@@ -57,6 +60,7 @@ class Study:
         summarise: From the workloads and everything measured, the values and the tables.
         settings: What was chosen, from the protocol.
         seeds: The seeds of noise.
+        noise: Without seeds, what is drawn all the same, or that everything is exact.
         timed: Whether absolute times are among the values.
         data: The digests of what is read besides the workloads.
     """
@@ -71,6 +75,7 @@ class Study:
     ]
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
+    noise: str = ""
     timed: bool = False
     data: Mapping[str, str] = field(default_factory=dict)
 
@@ -79,7 +84,7 @@ def kept(folder: Path, workload: Workload, task: Measurable) -> Path:
     """The file of a part: private, and named after what it depends on."""
     code = code_digest(type(task).__module__)
     settings = hashlib.sha256(repr(task).encode()).hexdigest()[:LENGTH]
-    place = folder / "private-results" / f"{workload.digest}-{code}"
+    place = folder / "private-results" / f"{workload.digest}-{code}-{library_digest()}"
     return place / f"{task.name}-{settings}.npz"
 
 

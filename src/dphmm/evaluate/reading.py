@@ -290,7 +290,7 @@ def _values(people: People, goals: list[float] | None) -> Iterator[tuple[str, Va
         yield f"km.{kind}", people.mean(kind, ".2f", unit="km")
         for near in NEAR_KM:
             name = f"near{near:g}.{kind}"
-            yield name, people.mean(name, ".0%")
+            yield name, people.mean(name, ".0%", share=True)
         if goals is not None:
             yield (
                 f"goal.{kind}",

@@ -34,7 +34,7 @@ class Value:
     Args:
         value: A number, or a word such as "held".
         form: How it is printed, as Python writes a format: ".1%", ".2f".
-        low: The lower end of its interval, from drawing people again; None without one.
+        low: The lower end of its interval over people; None without one.
         high: The upper end.
         unit: What is written behind it.
         people: How many people it is about.
@@ -124,8 +124,10 @@ class Result:
         settings: Everything that was chosen, from the protocol.
         seeds: The seeds of noise.
         data: The digest of each workload and of each file that was read.
+        noise: Without seeds, what is drawn all the same, or that everything is exact.
         code: The digest of the module; by default of the code as it is now.
         version: Of the package; by default this one.
+        libraries: Those that the numbers came out of, with their versions.
         machine: What absolute times were taken on; only where there are such.
     """
 
@@ -137,8 +139,10 @@ class Result:
     settings: Mapping[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
     data: Mapping[str, str] = field(default_factory=dict)
+    noise: str = ""
     code: str = ""
     version: str = ""
+    libraries: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
@@ -165,9 +169,13 @@ class Result:
         files = {name: digest for name, digest in self.data.items() if "/" in name} or self.data
         parts += [f"data {digest[:8]}" for digest in files.values()]
         if self.seeds:
-            parts.append(f"{len(self.seeds)} seeds of noise")
-        if self.machine:
-            parts.append(", ".join(self.machine.values()))
+            several = "s" * (len(self.seeds) > 1)
+            parts.append(f"{len(self.seeds)} seed{several} of noise")
+        elif self.noise:
+            parts.append(self.noise)
+        for named in (self.machine, self.libraries):
+            if named:
+                parts.append(", ".join(named.values()))
         return f"{self.about} ({'; '.join(parts)}; `docs/results/{self.name}.json`)"
 
     def write(self, folder: Path) -> Path:
@@ -211,9 +219,6 @@ def machine() -> dict[str, str]:
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processors": f"{os.cpu_count()} processors",
-        "python": f"Python {platform.python_version()}",
-        "numpy": f"numpy {_version('numpy')}",
-        "numba": f"numba {_version('numba')}",
     }
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dphmm.errors import DphmmError
+from dphmm.evaluate.fingerprint import libraries
 from dphmm.evaluate.parts import Measurable, Part, Study, keep, kept, measured, seconds_of
 from dphmm.evaluate.results import Result, machine
 from dphmm.evaluate.workloads import Workload
@@ -123,7 +124,9 @@ def _result(folder: Path, study: Study, load: Load) -> Result:
         tables=tables,
         settings=study.settings,
         seeds=study.seeds,
+        noise=study.noise,
         data=data,
+        libraries=libraries(),
         machine=machine() if study.timed else None,
     )
 

@@ -16,7 +16,7 @@ from dphmm._types import FloatArray
 from dphmm.cost.charges import constrained_epsilon
 from dphmm.evaluate.experiments import make_policy
 from dphmm.evaluate.observed import WORDS, city_settings
-from dphmm.evaluate.parts import Part, Study
+from dphmm.evaluate.parts import EXACT, Part, Study
 from dphmm.evaluate.protocol import protocol
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.workloads import Workload
@@ -97,4 +97,5 @@ def theorems_study(*, quick: bool = False) -> Study:
         parts=tuple(parts),
         summarise=summarise,
         settings={"epsilon": "1", "steps": steps},
+        noise=EXACT,
     )

@@ -34,28 +34,80 @@ def step(
     Each row is summed at the level of its largest terms; what lies two levels below the sum is
     less than 2**-512 of it.
     """
-    scaled, levels = wide[0], wide[1]
+    rows = np.empty(result.shape[1], np.int32)
+    count = _add_rows(indptr, indices, data, wide, result, rows)
+    # By themselves, so that the loop over all the others holds nothing but sums.
+    _mend_rows(rows, count, indptr, indices, data, wide, result)
     for row in range(result.shape[1]):
-        first, last = indptr[row], indptr[row + 1]
-        # Neighbours are mostly at one level, and then a plain sum is right.
+        if jumps[row] > 0.0:
+            base, total = with_jump(result[1, row], result[0, row], jumps[row])
+            result[0, row] = total
+            result[1, row] = base
+
+
+@kernel()
+def _add_rows(
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    wide: FloatArray,
+    result: FloatArray,
+    rows: IntArray,
+) -> int:
+    """Sum every row as if its terms were at one level; the first of `rows` are those that are not.
+
+    Gives how many these are; neighbours are mostly at one level.
+    """
+    scaled, levels = wide[0], wide[1]
+    count = 0
+    for row in range(result.shape[1]):
         base, deepest, total = np.inf, -np.inf, 0.0
-        for entry in range(np.uint32(first), np.uint32(last)):
+        for entry in range(np.uint32(indptr[row]), np.uint32(indptr[row + 1])):
             # Unsigned, so that numba does not look for negative numbers.
             column = np.uint32(indices[entry])
             level = levels[column]
             base = min(base, level)
             deepest = max(deepest, level)
             total += data[entry] * scaled[column]
-        if base != deepest or total < LOW:
-            base, total = mixed(base, first, last, indices, data, scaled, levels)
-        if jumps[row] > 0.0:
-            base, total = with_jump(base, total, jumps[row])
+        result[0, row] = total
+        result[1, row] = base
+        if base != deepest or (total < LOW and base < np.inf):
+            rows[count] = row
+            count += 1
+    return count
+
+
+@kernel()
+def _mend_rows(
+    rows: IntArray,
+    count: int,
+    indptr: IntArray,
+    indices: IntArray,
+    data: FloatArray,
+    wide: FloatArray,
+    result: FloatArray,
+) -> None:
+    """Sum some rows whose terms are at several levels, or too small for theirs."""
+    scaled, levels = wide[0], wide[1]
+    for place in range(count):
+        row = np.uint32(rows[place])
+        base, total = result[1, row], 0.0
+        # At the least level there is nothing above it, so a factor says all, without a branch.
+        for entry in range(np.uint32(indptr[row]), np.uint32(indptr[row + 1])):
+            column = np.uint32(indices[entry])
+            below = levels[column] - base
+            factor = 1.0 if below == 0.0 else DOWN if below == 1.0 else 0.0
+            total += data[entry] * scaled[column] * factor
+        if total < LOW:
+            base, total = _add_deeper(
+                base, indptr[row], indptr[row + 1], indices, data, scaled, levels
+            )
         result[0, row] = total
         result[1, row] = base
 
 
 @kernel()
-def mixed(
+def _add_deeper(
     base: float,
     first: int,
     last: int,

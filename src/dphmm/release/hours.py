@@ -8,7 +8,7 @@ go back it comes twice: both are as the place has them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from math import lcm
@@ -19,7 +19,7 @@ from dphmm._types import IntArray, Mask
 from dphmm.chain.calendar import find_zone
 from dphmm.errors import ArgumentError
 
-__all__ = ["find_zone", "most_within", "slots_within", "times_of_day"]
+__all__ = ["find_zone", "most_within", "rhythms_within", "slots_within", "times_of_day"]
 
 DAY = 86400
 LONGEST_PERIOD = 10**6
@@ -87,16 +87,38 @@ def most_within(
     if lcm(DAY, every * step) // step > LONGEST_PERIOD:
         every, phase = 1, 0
     period = lcm(DAY, every * step) // step
-    slots = np.arange(period)
-    rhythm = slots % every == phase % every
     most = 0
-    for offsets, changes in _offsets_within(zone, steps * step):
-        masks = [rhythm & _at_hours(slots * step, offset, hours, step) for offset in offsets]
+    for changes, masks in _rhythms(steps, hours, step, zone, every, phase):
         each = max(int(mask.sum()) for mask in masks)
         # Stretches without a change hold at most so many periods, each of them begun.
         apart = (steps // period + changes + 1) * each
         most = max(most, min(apart, _most_in_a_row(np.any(masks, axis=0), steps)))
     return most
+
+
+def rhythms_within(
+    steps: int, hours: Sequence[str], step: int, zone: str | None, every: int, phase: int
+) -> list[Mask] | None:
+    """The slots at the hours and at the rhythm in any `steps` in a row, as masks that repeat.
+
+    One for each offset from UTC that the place ever had; where clocks change meanwhile a slot is
+    at an hour before the change or after it. None where they repeat after too long.
+    """
+    if lcm(DAY, every * step) // step > LONGEST_PERIOD:
+        return None
+    found = _rhythms(steps, hours, step, zone, every, phase)
+    each = {mask.tobytes(): mask for _, masks in found for mask in [np.any(masks, axis=0)]}
+    return [each[name] for name in sorted(each)]
+
+
+def _rhythms(
+    steps: int, hours: Sequence[str], step: int, zone: str | None, every: int, phase: int
+) -> Iterator[tuple[int, list[Mask]]]:
+    """How often clocks may change within so many steps, and the slots under each offset then."""
+    slots = np.arange(lcm(DAY, every * step) // step)
+    rhythm = slots % every == phase % every
+    for offsets, changes in _offsets_within(zone, steps * step):
+        yield changes, [rhythm & _at_hours(slots * step, one, hours, step) for one in offsets]
 
 
 def _most_in_a_row(mask: Mask, steps: int) -> int:

@@ -25,7 +25,8 @@ FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`[^`\n]*`")
 MEASURED = re.compile(
     r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:"
-    r"%|[  ]?(?:ms|µs|μs|us|GiB|MiB|GB|MB|s|min|minutes|seconds|m|km|metres|kilometres)\b"
+    r"%|[  ]?(?:ms|µs|μs|us|GiB|MiB|GB|MB|kB|s|min|minutes|seconds|m|km|metres|kilometres)\b"
+    r"|[ \u00a0]?(?:milliseconds|microseconds|percent|per cent)\b|(?:x\b|×)"
     r"| (?:times|releases|rows|answers|person-steps|points|cells|people)\b)"
 )
 """What looks like a measurement: a number with a unit of time, size, length, speed or share."""

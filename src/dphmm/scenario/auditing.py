@@ -14,7 +14,6 @@ from dphmm.audit import (
     SEQUENCE_SHARE,
     Audit,
     BatchSampler,
-    Finding,
     Sampler,
     Subject,
     audit_sampler,
@@ -23,8 +22,8 @@ from dphmm.audit import (
 from dphmm.audit.sequences import paths_between
 from dphmm.errors import ScenarioError
 from dphmm.geometry.exact import whole
-from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.stepping import possible_steps
 
 __all__ = ["audit_scenario", "short_stream", "subject_of"]
 
@@ -97,8 +96,15 @@ def audit_scenario(scenario: Scenario, draws: int | None) -> Audit:
     if stream is not None:
         subjects.append((stream, max(LEAST_DRAWS, size // SEQUENCE_SHARE), "along a stream, "))
     share = FALSE_ALARM / len(subjects)
-    findings: list[Finding] = []
-    for make, rows, where in subjects:
-        result = audit_sampler(make, name=scenario.name, draws=rows, false_alarm=share)
-        findings += [replace(found, what=where + found.what) for found in result.findings]
-    return Audit(scenario.name, scenario.settings.epsilon, size, tuple(findings))
+    results = [
+        audit_sampler(make, name=scenario.name, draws=rows, false_alarm=share)
+        for make, rows, _ in subjects
+    ]
+    findings = [
+        replace(found, what=where + found.what)
+        for (_, _, where), result in zip(subjects, results, strict=True)
+        for found in result.findings
+    ]
+    # The fewest draws: a stream has fewer than an answer, and what is said holds for both.
+    fewest, noise = min(result.draws for result in results), results[0]
+    return replace(noise, draws=fewest, findings=tuple(findings))

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from html import escape
 from math import inf, isinf, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dphmm._types import IntArray, Mask
-from dphmm.chain.belief import Belief
-from dphmm.chain.markov import Chain
+from dphmm._types import IntArray
 from dphmm.chain.stochastic import entries_of
-from dphmm.cost.charges import Charge
-from dphmm.cost.history import History
-from dphmm.cost.sequences import worst_losses
-from dphmm.cost.statement import PrivacyStatement, privacy_statement
+from dphmm.cost.statement import PrivacyStatement
 from dphmm.cost.words import NEARER, UNLESS_NARROWED, conditions
 from dphmm.errors import ArgumentError
 from dphmm.geometry.exact import as_text, whole
@@ -28,14 +23,15 @@ from dphmm.policy.plan import Plan, Protected
 from dphmm.policy.protection import degree_of_protection, exposed
 from dphmm.release.schedule import LONGEST_WINDOW, expected_error
 from dphmm.scenario.building import unit_of
+from dphmm.scenario.planning import plan_costs
 from dphmm.scenario.plotting import plot_check
 from dphmm.scenario.scenario import Scenario
-from dphmm.scenario.speaking import how_often, spoken_steps, tell_shortage
+from dphmm.scenario.speaking import how_often, tell_shortage
+from dphmm.scenario.stepping import Moment, begins_at, moments, whenever
 from dphmm.tables.units import measure
 
 __all__ = [
     "Check",
-    "Moment",
     "Step",
     "check_scenario",
     "check_step",
@@ -43,12 +39,8 @@ __all__ = [
     "covered",
     "doubts",
     "guarantee",
-    "moments",
     "narrows",
-    "planned_costs",
-    "possible_steps",
     "unrepaired",
-    "whenever",
 ]
 
 STILL = 0.999
@@ -110,9 +102,9 @@ class Check:
         scenario: Its name.
         guarantee: What every release promises, in a sentence.
         steps: What each step protects; the last may stand for all that follow.
-        costs: What an answer at each of the steps asked for at which it speaks would cost, the
-            first being one, for every path and by the model's own moves; None where that depends
-            on the answers (see `narrows`).
+        costs: What an answer at each of the steps asked for at which it speaks would cost at most,
+            for every path and by the model's own moves; None where that depends on the answers
+            (see `narrows`), or where there are too many steps to look at.
         unit: What errors are measured in, if that is known.
         condition: For whom, and how long, nobody is exposed; nothing for everybody.
         planned: Which answers the costs are about, and from when on.
@@ -178,68 +170,9 @@ def check_scenario(
     if whole(steps, "steps", 1) > LONGEST_WINDOW:
         raise ArgumentError(f"steps must be at most {LONGEST_WINDOW}, got {steps!r}")
     found = tuple(show(check_steps(scenario, steps)))
-    words = covered(scenario, found), _planned(scenario, steps)
-    costs, unit = planned_costs(scenario, steps), unit_of(scenario)
+    planned, costs = plan_costs(scenario, steps)
+    words, unit = (covered(scenario, found), planned), unit_of(scenario)
     return Check(scenario.name, guarantee(scenario), found, costs, unit, *words)
-
-
-def _planned(scenario: Scenario, steps: int) -> str:
-    """Which answers planned costs are about, and from when on."""
-    asked = f"If each of {steps} steps is answered"
-    if scenario.settings.when is not None:
-        spoken = f"{sum(spoken_steps(scenario.settings.schedule, steps))} of them"
-        if scenario.model.has_stated_zeros:
-            spoken += "; after silent steps other states are possible, and it may cost more"
-        asked = f"If {steps} steps are answered as [when] says, the first at once ({spoken})"
-    return f"{asked}{whenever(scenario)}"
-
-
-def planned_costs(scenario: Scenario, steps: int) -> PrivacyStatement | None:
-    """What answers at so many steps would cost, those at which it speaks; see `Check`."""
-    spoken = spoken_steps(scenario.settings.schedule, steps)
-    if scenario.settings.delta or not any(spoken):
-        return None
-    epsilon = scenario.settings.epsilon
-    charges: list[list[Charge]] = []
-    for _, possible, _ in possible_steps(scenario, steps):
-        step = scenario.plan.at(possible)
-        law = scenario.query, step.body, epsilon, step.mechanism(epsilon).gamma
-        charges.append([] if step.is_lone else [Charge(*law)])
-    charges += [charges[-1]] * (steps - len(charges))
-    charges = [some if speaks else [] for some, speaks in zip(charges, spoken, strict=True)]
-    history = History(scenario.model, charges, start=scenario.start, time=_begins(scenario))
-    # What tells rows apart for certain changes what is possible later, and so bodies and prices.
-    if scenario.model.has_stated_zeros and inf in worst_losses(history)[:-1]:
-        return None
-    costs = privacy_statement(history, width=max(1, steps // 2), adaptive=False)
-    return replace(costs, filled=scenario.terms.fills_gaps)
-
-
-def possible_steps(
-    scenario: Scenario, steps: int, first: int = 1, with_own: bool = False
-) -> Iterator[tuple[int, np.ndarray, bool]]:
-    """The possible set at each step without releases, up to the one that lasts.
-
-    With a `first` of 0 the start itself comes before them; `with_own` waits until what the
-    model's own moves lead to lasts too.
-    """
-    model, plan, belief = scenario.model, scenario.plan, scenario.start
-    own, memory, begins = belief.possible, model.memory, _begins(scenario)
-    if first == 0:
-        yield 0, plan.to_protect(belief, memory), False
-    for time in range(1, steps + 1):
-        before = belief.possible
-        belief = model.predict(belief, begins + time)
-        if plan.delta:
-            yield time, plan.to_protect(belief, memory), False
-            continue
-        lasts = not model.varies and bool((belief.possible == before).all())
-        if with_own:
-            led, own = own, _own_reach(model, own, begins + time)
-            lasts = lasts and bool((own == led).all())
-        yield time, plan.to_protect(belief, memory), lasts
-        if lasts:
-            return
 
 
 def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
@@ -247,27 +180,6 @@ def check_steps(scenario: Scenario, steps: int) -> Iterator[Step]:
     bare = unrepaired(scenario)
     for moment in moments(scenario, steps):
         yield check_step(scenario, bare, moment)
-
-
-class Moment(NamedTuple):
-    """A step without releases: what is possible, and what is believed."""
-
-    time: int
-    possible: Mask
-    """The places to protect."""
-    lasts: bool
-    own: Mask
-    """Where the model's own moves lead."""
-    prior: Belief
-
-
-def moments(scenario: Scenario, steps: int) -> Iterator[Moment]:
-    """The steps without releases, up to the one that lasts."""
-    own, prior, begins = scenario.start.possible, scenario.start, _begins(scenario)
-    for time, possible, lasts in possible_steps(scenario, steps, with_own=True):
-        own = _own_reach(scenario.model, own, begins + time)
-        prior = scenario.model.predict(prior, begins + time)
-        yield Moment(time, possible, lasts, own, prior)
 
 
 def check_step(
@@ -280,7 +192,7 @@ def check_step(
     plan, query, labels, model = scenario.plan, scenario.query, scenario.labels, scenario.model
     time, possible, lasts, own, prior = moment
     step, before = plan.at(possible), bare.at(possible)
-    into = model.moves_into(_begins(scenario) + time)
+    into = model.moves_into(begins_at(scenario) + time)
     guessed = any(one.anywhere for one in into) and not plan.delta
     beside = plan.at(model.place_mask(own)) if guessed else None
     if degrees is None:
@@ -336,29 +248,6 @@ def doubts(scenario: Scenario) -> tuple[str, ...]:
             "its promises do not hold for whoever is answered so."
         )
     return (*found, *filter(None, [tell_shortage(scenario.settings)]))
-
-
-def _begins(scenario: Scenario) -> int:
-    """The slot at which the start is taken to be known; see `whenever`."""
-    return scenario.settings.clock.first_slot or 0
-
-
-def whenever(scenario: Scenario) -> str:
-    """When the start must be known for what is said of some steps, to follow a sentence.
-
-    Nothing where the scenario fixes it, or where it makes no difference to what is possible.
-    """
-    model, fixed = scenario.model, scenario.settings.clock.first_slot is not None
-    if fixed or not model.varies or not (model.has_stated_zeros or scenario.settings.delta):
-        return ""
-    return f", if the start is known at slot {_begins(scenario)}"
-
-
-def _own_reach(model: Chain, possible: Mask, time: int) -> Mask:
-    """Where the own moves of a step lead."""
-    for one in model.moves_into(time):
-        possible = one.own.successors(possible)
-    return possible
 
 
 def guarantee(scenario: Scenario) -> str:

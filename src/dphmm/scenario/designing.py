@@ -18,8 +18,8 @@ from dphmm.errors import ArgumentError, expect, expect_function
 from dphmm.geometry.exact import Exact, as_text, exact, whole
 from dphmm.policy.graph import PolicyGraph
 from dphmm.policy.protection import degree_of_protection
-from dphmm.scenario.checking import possible_steps
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.stepping import possible_steps
 
 __all__ = ["Design", "find_epsilon", "find_radius", "find_smallest", "wanted_error"]
 

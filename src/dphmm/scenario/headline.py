@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dphmm.cost.words import describe_lone
 from dphmm.scenario.building import unit_of
-from dphmm.scenario.checking import Step, covered, whenever
+from dphmm.scenario.checking import Step, covered
 from dphmm.scenario.scenario import Scenario
+from dphmm.scenario.stepping import whenever
 from dphmm.tables.units import roughly
 
 __all__ = ["headline", "warnings"]

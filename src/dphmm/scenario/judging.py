@@ -71,10 +71,10 @@ class Judgement:
     """How a model does on people it was not learned from. Private.
 
     Args:
-        people: How many there are.
+        people: How many of them were looked at.
         moves: How many of their moves were scored.
-        log_likelihoods: The mean log-probability of a move: by the model, and by those that
-            know no data.
+        log_likelihoods: The mean log-probability of a move, in nats: by the model, and by those
+            that know no data.
         only_anywhere: The share of moves that are none of the model's own.
         answers: The mean distance of an answer to the truth, in `unit`.
         shares: The mean distance of estimates as a share of that: `now`, `lagged`, in
@@ -140,8 +140,8 @@ class Judgement:
             f"{held:.0%} in regions of {stated:.0%}" for stated, held in self.regions
         )
         return [
-            f"{self.people} people it was not learned from, {self.moves} moves",
-            f"log-likelihood of a move: {scores}",
+            f"{self.people} people it was not learned from, {self.moves} moves of theirs",
+            f"log-likelihood of a move, in nats: {scores}",
             f"moves that only going anywhere explains: {self.only_anywhere:.1%}",
             f"distance of an answer: {measure(self.answers, self.unit)}; of estimates: {shares}",
             f"the truth lies: {regions}; expected error {self.expected:.2f} of the real one",
@@ -213,11 +213,13 @@ def judge(
         lag: How many steps late estimates are late, which takes longest; None for none.
         watch: Sees every walk come by.
     """
-    walks = []
+    walks, seen = [], set()
     for fold, (scenario, people) in enumerate(parts):
         rng = np.random.default_rng([SEED, fold])
-        chosen = sample_walks(people, -(-STEPS // len(parts)), rng)
-        walks += [(scenario, *walk, rng, lag) for _, *walk in chosen]
+        for person, when, where in sample_walks(people, -(-STEPS // len(parts)), rng):
+            walks.append((scenario, when, where, rng, lag))
+            # Walks of one person may overlap: a move is one however often it was drawn.
+            seen |= {(fold, person, slot) for slot in when[1:].tolist()}
     found: list[_Read] = [_read(*walk) for walk in watch(walks)]
     if not found:
         raise DataError("trips must hold neighbouring steps, got no move; is the time step right?")
@@ -231,8 +233,8 @@ def judge(
     regions = np.array([region for one in found for region in one.regions]).mean(axis=0)
     expected = float(np.concatenate([one.expected for one in found]).mean())
     return Judgement(
-        people=sum(len(people) for _, people in parts),
-        moves=sum(len(one.own) for one in found),
+        people=len({(fold, person) for fold, person, _ in seen}),
+        moves=len(seen),
         log_likelihoods={
             **dict(zip(_baselines(scenario), scores.tolist(), strict=True)),
             "no data": -log(scenario.query.n_states),

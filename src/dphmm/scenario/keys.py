@@ -53,6 +53,10 @@ def read_keys(text: str, name: str) -> dict[str, Any]:
         table = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as fault:
         raise ScenarioError(f"{name}: file must be TOML: {fault}") from None
+    except (ValueError, RecursionError):  # which the parser does not say itself
+        raise ScenarioError(
+            f"{name}: file must be TOML with numbers of few digits and few lists in lists"
+        ) from None
     return _Reader(name, text, table).settings(Path(name).stem)
 
 
@@ -236,7 +240,10 @@ def _is_moderate(value: Number) -> bool:
 
 
 def _shown(value: object) -> str:
-    return str(value) if isinstance(value, Decimal) else repr(value)
+    try:
+        return str(value) if isinstance(value, Decimal) else repr(value)
+    except RecursionError:
+        return "tables in tables"
 
 
 def _suggestion(word: str, known: tuple[str, ...]) -> str:

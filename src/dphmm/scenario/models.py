@@ -21,7 +21,6 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -36,11 +35,6 @@ from dphmm.tables.files import write_whole
 __all__ = ["PUBLIC_SOURCE", "LearnedModel", "model_bytes", "read_model", "write_model"]
 
 FORMAT = 3
-BROKEN = (
-    *(ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError),
-    *(TypeError, ValueError),
-)
-"""What reading another file, or half of one, can raise."""
 
 PUBLIC_SOURCE = "raw counts, treated as public"
 
@@ -115,24 +109,36 @@ def read_model(path: str | Path) -> LearnedModel:
         return LearnedModel(model, str(header["source"]), header.get("step"))
     except OSError as fault:
         raise DataError(f"{name}: file must be readable, got: {fault.strerror or fault}") from None
-    except DataError:
+    except (DataError, MemoryError):
         raise
-    except BROKEN:
+    except Exception:  # whatever zip, numpy and JSON make of another file, or of half of one
         raise DataError(f"{name}: file must be a model that dphmm wrote, got another") from None
 
 
 def _matrix(arrays: Any, number: int, n_states: int, anywhere: float) -> MarkovModel:
     data, indices, indptr = (arrays[f"{part}_{number}"] for part in ("data", "indices", "indptr"))
-    if len(indptr) != n_states + 1 or (
-        indices.size and not 0 <= indices.min() <= indices.max() < n_states
-    ):
-        raise ValueError
+    _check_rows(data, indices, indptr, n_states)
     matrix = sparse.csr_array((data, indices, indptr), shape=(n_states, n_states))
     density = arrays.get(f"density_{number}", None)
     if "current" in arrays:
         places = arrays["current"], arrays["fresh"]
         return MemoryModel(matrix, *places, anywhere=anywhere, density=density)
     return MarkovModel(matrix, anywhere=anywhere, density=density)
+
+
+def _check_rows(data: Any, indices: Any, indptr: Any, n_states: int) -> None:
+    """Refuse rows that lie outside of the arrays: scipy would read and write there."""
+    kinds = "".join(array.dtype.kind for array in (data, indices, indptr))
+    is_flat = all(array.ndim == 1 for array in (data, indices, indptr))
+    if kinds != "fii" or not is_flat or len(indptr) != n_states + 1:
+        raise ValueError
+    # Compared, not subtracted: a difference may wrap around.
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError
+    if not indptr[-1] == len(indices) == len(data):
+        raise ValueError
+    if indices.size and not 0 <= indices.min() <= indices.max() < n_states:
+        raise ValueError
 
 
 def _parts(model: Chain) -> tuple[tuple[MarkovModel, ...], list[int] | dict[str, Any] | None]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from dphmm._types import Mask
 from dphmm.cost.limit import Window
 from dphmm.geometry.exact import as_text
-from dphmm.release.hours import DAY
-from dphmm.release.schedule import Schedule, allowed_at, holds, price_of
+from dphmm.release.hours import DAY, rhythms_within
+from dphmm.release.schedule import Schedule, allowed_at, price_of
 from dphmm.scenario.scenario import Scenario
 from dphmm.scenario.settings import Settings
 
@@ -23,8 +24,8 @@ __all__ = [
     "tell_shortage",
 ]
 
-MOST_SLOTS = 10**6
-"""Slots that are looked at for the first at which it speaks."""
+MOST_STEPS = 10**7
+"""Steps that are looked at after every slot at which a start may be."""
 
 
 @dataclass(frozen=True)
@@ -95,24 +96,56 @@ def _most_answers(settings: Settings, window: Window) -> int:
     return window.width if settings.schedule is None else settings.schedule.most_in(window.width)
 
 
-def spoken_steps(schedule: Schedule | None, steps: int) -> list[bool]:
-    """Whether it may speak at each of so many steps, of which the first is one that it does.
+def spoken_steps(
+    schedule: Schedule | None, steps: int, begins: int | None = None
+) -> list[tuple[bool, ...]] | None:
+    """At which of so many steps after a start it may speak, for every slot of the start.
 
-    A bound on the error counts as passed, so it may be fewer.
+    A bound on the error counts as passed. Starts after which it is silent are left out. None where
+    there are too many slots to look at.
 
-    >>> spoken_steps(Schedule(every=2, apart=3), 6)
-    [True, False, False, False, True, False]
+    Args:
+        schedule: When it speaks; None for always.
+        steps: How many steps.
+        begins: The slot of the start, if it is known.
+
+    >>> spoken_steps(Schedule(every=2, apart=3), 6, begins=0)
+    [(False, True, False, False, False, True)]
+    >>> spoken_steps(Schedule(every=2), 3)
+    [(False, True, False), (True, False, True)]
     """
     if schedule is None:
-        return [True] * steps
-    day = 1 if schedule.size is None or not schedule.hours else 1 + DAY // schedule.size
-    known = min(int(schedule.every) * day, MOST_SLOTS)
-    allowed = allowed_at(schedule, np.arange(known + steps))
-    first = int(allowed[:known].argmax())
-    spoke: int | None = None
-    spoken = []
-    for slot in range(first, first + steps):
-        speaks = bool(allowed[slot]) and holds(replace(schedule, error=None), slot, spoke, None)
-        spoke = slot if speaks else spoke
+        return [(True,) * steps]
+    allowed = _allowed(schedule, steps, begins)
+    if allowed is None or sum(len(some) - steps + 1 for some in allowed) * steps > MOST_STEPS:
+        return None
+    view = np.lib.stride_tricks.sliding_window_view
+    windows = np.unique(np.concatenate([view(some, steps) for some in allowed]), axis=0)
+    ways = {_apart(window, int(schedule.apart)) for window in windows.tolist()}
+    return sorted(way for way in ways if any(way))
+
+
+def _allowed(schedule: Schedule, steps: int, begins: int | None) -> list[Mask] | None:
+    """The steps that the clock allows after one start, and after the next ones."""
+    every, phase = int(schedule.every), int(schedule.phase)
+    if begins is not None:
+        return [allowed_at(schedule, begins + 1 + np.arange(steps))]
+    if not schedule.hours or schedule.size is None:
+        # Whoever starts earlier hears nothing in these steps, or what somebody later hears.
+        starts = min(every, steps)
+        return [allowed_at(schedule, phase - starts + 1 + np.arange(starts - 1 + steps))]
+    law = schedule.hours, schedule.size, schedule.zone
+    masks = rhythms_within(steps, *law, every, phase)
+    if masks is None:
+        return None
+    return [np.resize(mask, len(mask) - 1 + steps) for mask in masks]
+
+
+def _apart(allowed: list[bool], apart: int) -> tuple[bool, ...]:
+    """Where it speaks of the steps that the clock allows, so far apart, the first at once."""
+    spoken, silent = [], apart
+    for allows in allowed:
+        speaks = allows and silent >= apart
+        silent = 1 if speaks else silent + 1
         spoken.append(speaks)
-    return spoken
+    return tuple(spoken)

@@ -124,6 +124,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # its page loads scripts from elsewhere; ours has none
         redoc_url=None,
+        redirect_slashes=False,  # to an address that the request made up
     )
     explain = answer_problems(app, metrics)
     describe = app.openapi

@@ -271,6 +271,8 @@ class Handlers:
 
     def people(self, client: str, after: str) -> Json:
         """Some of the client's people."""
+        if after:
+            check_name(after, "after")
         found = some_people(self._store, client, after, PAGE + 1)
         return {"people": found[:PAGE], "next": found[PAGE - 1] if len(found) > PAGE else None}
 

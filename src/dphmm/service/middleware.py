@@ -157,7 +157,11 @@ class Middleware:
             await asyncio.sleep(wait)
 
     async def _body(self, scope: Message, receive: Receive, largest: int) -> bytes:
-        announced = dict(scope["headers"]).get(b"content-length", b"0")
+        headers = dict(scope["headers"])
+        announced = headers.get(b"content-length", b"0")
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # Whoever passed it on may have taken the other one, and have seen other requests.
+            raise RefusedError(400, "the body must have one length, got two")
         if announced.isdigit() and int(announced) > largest:
             raise _too_large(largest)
         parts, size = [], 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from ipaddress import ip_network
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 from dphmm.errors import ArgumentError, DataError
 from dphmm.geometry.exact import Exact, as_epsilon
 
-__all__ = ["ServiceSettings"]
+__all__ = ["ServiceSettings", "check_variables"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class ServiceSettings:
                 table = tomllib.loads(Path(file).read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 raise DataError(f"{file}: settings must be a TOML file, got none") from None
+        check_variables(environment)
         for name in (field.name for field in fields(cls)):
             if f"{PREFIX}{name.upper()}" in environment:
                 table[name] = environment[f"{PREFIX}{name.upper()}"]
@@ -126,17 +129,57 @@ class ServiceSettings:
 def _value(name: str, held: Any, default: Any) -> Any:
     """What was written, as the kind of number or list that the setting is."""
     if isinstance(default, tuple):
-        return tuple(held.split(",") if isinstance(held, str) else held)
+        return _networks(name, held)
     if default is None:
         return held
     try:
-        return type(default)(held)
-    except (TypeError, ValueError):
+        value = type(default)(held)
+    except (OverflowError, TypeError, ValueError):
+        value = None
+    # What a file has as a fraction or as a truth is no number of processes.
+    if value is None or isinstance(held, bool) or (isinstance(held, float) and value != held):
         kind = "a whole number" if isinstance(default, int) else "a number"
-        raise ArgumentError(f"{name} must be {kind}, got {held!r}") from None
+        raise ArgumentError(f"{name} must be {kind}, got {held!r}")
+    return value
+
+
+def _networks(name: str, held: Any) -> tuple[str, ...]:
+    """Addresses and networks; the server would take any other text for one that nobody has."""
+    if isinstance(held, str):
+        held = held.split(",") if held.strip() else ()
+    found: list[str] = []
+    for one in held if isinstance(held, list | tuple) else [held]:
+        text = one.strip() if isinstance(one, str) else ""
+        try:
+            ip_network(text)
+        except ValueError:
+            raise ArgumentError(
+                f"{name} must be addresses or networks such as 10.0.0.0/8, got {one!r}"
+            ) from None
+        found.append(text)
+    return tuple(found)
+
+
+def check_variables(environment: Iterable[str]) -> None:
+    """Refuse a variable that is nearly one of ours: nobody else would say that it was not heard."""
+    known = [*OTHERS, *(field.name.upper() for field in fields(ServiceSettings))]
+    for given in sorted(name for name in environment if name.startswith(PREFIX)):
+        name = given.removeprefix(PREFIX)
+        near = [] if name in known else get_close_matches(name, known, 1, NEAR)
+        if near:
+            raise ArgumentError(f"{given} must be {PREFIX}{near[0]} or another name, got a slip")
 
 
 PREFIX = "DPHMM_"
+OTHERS = (
+    *("HOST", "PORT", "SETTINGS", "ANCHOR", "SECRET", "NOISE_KEY_FILE"),
+    *("URL", "KEY", "KEY_FILE"),
+)
+"""What else is read from the environment."""
+
+NEAR = 0.7
+"""How alike two names are (`difflib`) of which one is taken for a slip."""
+
 COUNTS = (
     *("threads", "waiting", "workers", "long_workers", "long_waiting", "largest_body", "scenarios"),
     *("connections", "long_memory", "sent_at_once"),

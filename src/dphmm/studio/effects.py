@@ -27,18 +27,10 @@ from dphmm.release.hours import DAY
 from dphmm.release.schedule import allowed_at
 from dphmm.report.figures import outline, sample_links
 from dphmm.scenario import Scenario
-from dphmm.scenario.checking import (
-    Moment,
-    Step,
-    check_step,
-    check_steps,
-    doubts,
-    guarantee,
-    moments,
-    unrepaired,
-)
+from dphmm.scenario.checking import Step, check_step, check_steps, doubts, guarantee, unrepaired
 from dphmm.scenario.headline import headline, warnings
 from dphmm.scenario.speaking import binding_window, even_price, how_often
+from dphmm.scenario.stepping import Moment, moments
 from dphmm.studio import progress
 
 __all__ = ["Situation", "exact_number", "timeline"]

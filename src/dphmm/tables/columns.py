@@ -9,6 +9,17 @@ from dphmm.errors import DataError, expect
 
 __all__ = ["ALIASES", "NOT_WHOLE", "match_columns"]
 
+_HALVES = ("ref", "dir", "direction", "hem", "hemi", "hemisphere", "ind", "indicator", "card",
+           "cardinal", "letter", "ns", "ew", "n_s", "e_w", "n/s", "e/w")  # fmt: skip
+
+
+def _letters(*names: str) -> tuple[str, ...]:
+    """What a column is called that says which half of the Earth degrees are of."""
+    return tuple(
+        f"{name}{between}{half}" for name in names for between in "_-. " for half in _HALVES
+    ) + tuple(f"{name}{half}" for name in names for half in _HALVES)
+
+
 ALIASES = {
     "person": ("person", "person_id", "user", "user_id", "userid", "uid", "device", "device_id",
                "deviceid", "vehicle", "vehicle_id", "taxi", "taxi_id", "driver", "driver_id",
@@ -25,12 +36,10 @@ ALIASES = {
                  "start_station_latitude", "pickup_latitude"),
     "longitude": ("longitude", "lon", "lng", "long", "location-long", "start_lng", "start_lon",
                   "start_longitude", "start_station_longitude", "pickup_longitude"),
-    "north_south": ("north_south", "n/s", "ns", "n_s", "ns_indicator", "lat_ns", "lat_dir",
-                    "latitude_direction", "lat_hemisphere", "latitude_hemisphere", "lat_ref",
-                    "gpslatituderef"),
-    "east_west": ("east_west", "e/w", "ew", "e_w", "ew_indicator", "lon_ew", "lon_dir",
-                  "longitude_direction", "lon_hemisphere", "longitude_hemisphere", "lon_ref",
-                  "gpslongituderef"),
+    "north_south": ("north_south", "n/s", "ns", "n_s", "ns_indicator", "ns_hemisphere",
+                    "hemisphere_ns", *_letters("lat", "latitude", "gpslatitude")),
+    "east_west": ("east_west", "e/w", "ew", "e_w", "ew_indicator", "ew_hemisphere",
+                  "hemisphere_ew", *_letters("lon", "lng", "long", "longitude", "gpslongitude")),
     "end_time": ("end_time", "ended_at", "stop_time", "stoptime", "dropoff_datetime",
                  "tpep_dropoff_datetime"),
     "end_latitude": ("end_latitude", "end_lat", "end_station_latitude", "dropoff_latitude"),

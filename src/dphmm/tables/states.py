@@ -91,7 +91,8 @@ class States:
         places = places[:, None] if places.ndim == 1 else places
         if places.ndim != 2 or 0 in places.shape or places.shape[1] > len(_AXES):
             raise ArgumentError(
-                "states must be a table of states, a query, or one row of coordinates a state"
+                f"states must be a table of states, a query, or one row of coordinates a state, "
+                f"got {type(values).__name__}"
             )
         numbers = {name: column.copy() for name, column in zip(_AXES, places.T, strict=False)}
         return cls(tuple(map(str, range(len(places)))), numbers)

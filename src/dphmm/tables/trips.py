@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -89,6 +90,8 @@ def read_trips(
         if found is None:
             found = find_columns(name, line, record, states, columns, person)
             continue
+        if not count:
+            _refuse_letters(f"{name}:{line}", _letters_beside(record, found))
         whose = person if "person" not in found else record.get(found["person"])
         if isinstance(whose, (float, Decimal)):
             raise DataError(f"{name}:{line}: {NOT_WHOLE}")
@@ -156,7 +159,7 @@ def read_records(source: Any, name: str) -> Iterator[Record]:
             yield from _parquet(source, name)
             return
         source = open_lines(source)
-    if not isinstance(source, Iterable) or isinstance(source, np.ndarray):
+    if not isinstance(source, Iterable) or isinstance(source, (np.ndarray, Mapping)):
         raise not_trips(source)
     lines = _decoded(source, name)
     first, number = "", 0
@@ -260,20 +263,36 @@ def find_columns(
     located = "state" in found or (places and all(place in found for place in places))
     wanted = ["time"] if person else ["person", "time"]
     if "state" not in found and "latitude" in found:
-        # Read without its letter, a place in the south would be one in the north.
         halves = match_columns(f"{name}:{line}", header, ("north_south", "east_west"), None)
-        if halves:
-            raise DataError(
-                f"{name}:{line}: header must have degrees with a sign, got letters of a half of "
-                f"the Earth beside them ({', '.join(halves.values())}); bring the trips to the map "
-                f"first, by dphmm import --map"
-            )
+        _refuse_letters(f"{name}:{line}", list(halves.values()))
     missing = [column for column in wanted if column not in found]
     if not located:
         missing.append(" or ".join(["state", *([" and ".join(places)] if places else [])]))
     if missing:
         raise DataError(f"{name}:{line}: header must have the column {', '.join(missing)}")
     return found
+
+
+def _letters_beside(record: Mapping[str, Any], found: Mapping[str, str]) -> list[str]:
+    """The columns just behind degrees that say of which half of the Earth these are."""
+    letters = {} if "state" in found else {"latitude": "NS", "longitude": "EW"}
+    return [
+        beside
+        for degrees, beside in pairwise(record)
+        for ours, two in letters.items()
+        if found.get(ours) == degrees and beside not in found.values()
+        if _text(record.get(beside)).upper() in tuple(two)
+    ]
+
+
+def _refuse_letters(place: str, columns: Sequence[str]) -> None:
+    """Refuse degrees without a sign: read so, a place in the south would be one in the north."""
+    if columns:
+        raise DataError(
+            f"{place}: header must have degrees with a sign, got letters of a half of the Earth "
+            f"beside them ({', '.join(columns)}); bring the trips to the map first, by dphmm "
+            f"import --map"
+        )
 
 
 def _text(value: Any) -> str:

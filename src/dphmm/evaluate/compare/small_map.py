@@ -19,9 +19,11 @@ from dphmm.evaluate.workloads import Workload
 from dphmm.geometry.query import Query
 from dphmm.noise.distance import mean_noise
 
-__all__ = ["METRIC", "ON_SMALL_MAP", "OneAnswer", "small_map"]
+__all__ = ["DRAWS", "METRIC", "ON_SMALL_MAP", "OneAnswer", "small_map"]
 
 ON_SMALL_MAP = ("planar", "l1", "knorm", "staircase", "optimal")
+DRAWS = 4000
+"""Of noise, for each place."""
 METRIC = "optimal_metric"
 """The optimum among mechanisms whose loss grows with distance: geo-indistinguishability's."""
 
@@ -40,7 +42,7 @@ class OneAnswer:
     """The expected error of one answer, as it is and after the best guess, at one epsilon."""
 
     epsilon: float
-    draws: int = 4000
+    draws: int = DRAWS
     """For each place."""
 
     @property

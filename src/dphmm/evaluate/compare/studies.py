@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dphmm._types import FloatArray
-from dphmm.evaluate.compare.cast import CITY_STEPS
+from dphmm.evaluate.compare.cast import CITY_STEPS, SEED
 from dphmm.evaluate.compare.contender import Budget
 from dphmm.evaluate.compare.daily import Daily
 from dphmm.evaluate.compare.field import CONTENDERS
-from dphmm.evaluate.compare.guarantees import Guaranteed
-from dphmm.evaluate.compare.small_map import METRIC, ON_SMALL_MAP, OneAnswer
+from dphmm.evaluate.compare.guarantees import DELTA, Guaranteed
+from dphmm.evaluate.compare.small_map import DRAWS, METRIC, ON_SMALL_MAP, OneAnswer, small_map
 from dphmm.evaluate.compare.tables import (
     contender_rows,
     guarantee_rows,
@@ -19,7 +19,8 @@ from dphmm.evaluate.compare.tables import (
     small_rows,
 )
 from dphmm.evaluate.compare.tasks import Judged, Settled
-from dphmm.evaluate.parts import Measurable, Part, Study
+from dphmm.evaluate.intervals import RULE
+from dphmm.evaluate.parts import EXACT, Measurable, Part, Study
 from dphmm.evaluate.protocol import protocol
 from dphmm.evaluate.results import Table, Value
 from dphmm.evaluate.workloads import Workload
@@ -99,14 +100,20 @@ def city_comparisons(quick: bool) -> list[Study]:
         _study(
             "compare.places", "Home and work of 30 made-up people from staircase answers", placed,
             lambda found: place_rows(found, LABELS),
+            {"day": CITY_STEPS, "draws": seeds, **{name: SETTINGS[name] for name in settings}},
+            seeds=tuple(range(seeds)),
         ),
         _study(
             "compare.guarantees", "What the theory says of a day in the made-up city", sure,
             lambda found: guarantee_rows(found, LABELS),
+            {"day": CITY_STEPS, "delta": DELTA, **{name: SETTINGS[name] for name in daily}},
+            noise=EXACT,
         ),
         _study(
             "compare.one-answer", "One answer on 25 places, beside the optimum", answers,
             lambda found: small_rows(found, [*ON_SMALL_MAP, METRIC]),
+            {"epsilons": list(answers), "places": small_map().size, "draws": DRAWS},
+            noise=f"{DRAWS:,} draws for each place, the errors of raw answers and optima exact",
         ),
     ]  # fmt: skip
 
@@ -142,7 +149,8 @@ def _table_study(
     return Study(
         name=name, about=about, module=MODULE,
         parts=tuple((workload, task) for named in tasks.values() for task in named.values()),
-        summarise=summarise, settings={"budgets": sorted(tasks), "steps": steps, "draws": draws},
+        summarise=summarise,
+        settings={"budgets": sorted(tasks), "steps": steps, "draws": draws, "rule": RULE},
         seeds=tuple(range(draws)),
     )  # fmt: skip
 
@@ -152,6 +160,9 @@ def _study(
     about: str,
     tasks: Mapping[Any, Measurable],
     rows: Callable[[dict[Any, Mapping[str, FloatArray]]], tuple[dict[str, Value], Table]],
+    settings: Mapping[str, Any],
+    seeds: tuple[int, ...] = (),
+    noise: str = "",
 ) -> Study:
     """A study of the made-up city with one table."""
 
@@ -162,4 +173,5 @@ def _study(
     return Study(
         name=name, about=about, module=MODULE,
         parts=tuple(("city", task) for task in tasks.values()), summarise=summarise,
+        settings={"people made up with seed": SEED, **settings}, seeds=seeds, noise=noise,
     )  # fmt: skip

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dphmm._types import FloatArray
+from dphmm._types import FloatArray, Mask
 from dphmm.evaluate.compare.contender import Budget
 from dphmm.evaluate.compare.field import CONTENDERS, OURS, TITLES, grid_of
 from dphmm.evaluate.compare.places import PLACES
 from dphmm.evaluate.compare.tasks import ENDS, FIGURES
-from dphmm.evaluate.intervals import People
-from dphmm.evaluate.protocol import protocol
+from dphmm.evaluate.intervals import People, median_of
 from dphmm.evaluate.results import Table, Value
 
 __all__ = ["MARGIN", "contender_rows", "guarantee_rows", "place_rows", "small_rows"]
@@ -49,8 +48,8 @@ def contender_rows(found: Mapping[str, Found], budget: Budget, seeds: int) -> Ro
         part, key = found[name], f"{name}.{budget.total:g}"
         people = People({one: part[one] for one in FIGURES}, seeds=seeds)
         for one in FIGURES:
-            form = ".0%" if "within" in one else ".2f"
-            values[f"{key}.{one}"] = people.mean(one, form)
+            share = "within" in one
+            values[f"{key}.{one}"] = people.mean(one, ".0%" if share else ".2f", share=share)
         for one in ("instant", "step"):
             values[f"{key}.{one}"] = Value(float(part[one]), ".2g")
         shown = {one: values[f"{key}.{one}"] for one in (*FIGURES, "instant", "step")}
@@ -76,7 +75,7 @@ def _whose_day(values: dict[str, Value], key: str, part: Found) -> tuple[str, ..
     """How often a day finds its owner: kept, and as a cell, where it was asked."""
     if "rank" not in part:
         return ()
-    values[f"{key}.identified"] = _drawn((part["rank"] == 0).astype(np.float64), ".0%", np.mean)
+    values[f"{key}.identified"] = _share(part["rank"] == 0)
     return (values[f"{key}.identified"].text(interval=True),)
 
 
@@ -102,8 +101,7 @@ def place_rows(found: Mapping[str, Found], labels: Mapping[str, str]) -> Rows:
             ends = range(1, part[place].shape[1])
             cells += [_found(values, f"{label}.{place}.{n}", part[place][:, n]) for n in ends]
             cells += ["not measured"] * (len(ENDS) - part[place].shape[1])
-        first = (part["rank"] == 0).astype(np.float64)
-        values[f"{label}.identified"] = _drawn(first, ".0%", np.mean)
+        values[f"{label}.identified"] = _share(part["rank"] == 0)
         values[f"{label}.filtered"] = People({"now": part["filtered"]}).mean("now", ".2f")
         values[f"{label}.hindsight"] = People({"late": part["hindsight"]}).mean("late", ".2f")
         cells += [values[f"{label}.{one}"].text() for one in ("identified", "filtered")]
@@ -120,29 +118,20 @@ def place_rows(found: Mapping[str, Found], labels: Mapping[str, str]) -> Rows:
 def _found(values: dict[str, Value], key: str, gaps: FloatArray) -> str:
     """The median distance of guesses and how often they are near: kept, and as a cell."""
     have = gaps[:, ~np.isnan(gaps).any(axis=0)]
-    values[f"{key}.median"] = _drawn(1000 * have, ".0f", np.median, "m")
+    middle, low, high = (1000 * end for end in median_of(have))
+    number = {"people": have.shape[1], "seeds": len(have)}
+    values[f"{key}.median"] = Value(middle, ".0f", low, high, unit="m", **number)
     for near in NEAR_KM:
         # Distances are in single precision; 250 m is less than a cell, so it means the cell.
-        found = (have <= near + 1e-6).astype(np.float64)
-        values[f"{key}.{1000 * near:g}m"] = _drawn(found, ".0%", np.mean)
+        values[f"{key}.{1000 * near:g}m"] = _share(have <= near + 1e-6)
     shares = [values[f"{key}.{1000 * near:g}m"].text() for near in NEAR_KM]
     return f"{values[f'{key}.median'].text(interval=True)}; {shares[0]}, {shares[1]}"
 
 
-def _drawn(
-    rows: FloatArray, form: str, statistic: Callable[..., FloatArray], unit: str = ""
-) -> Value:
-    """A statistic of (seeds, people) figures, and its interval from drawing people again."""
-    chosen = protocol()["intervals"]
-    rng, people = np.random.default_rng(chosen["seed"]), rows.shape[1]
-    drawn = rng.integers(0, people, (chosen["draws"], people))
-    again = statistic(rows[:, drawn], axis=(0, 2))
-    tail = (1 - chosen["level"]) / 2
-    low, high = np.quantile(again, [tail, 1 - tail])
-    return Value(
-        float(statistic(rows)), form, float(low), float(high), unit=unit, people=people,
-        seeds=len(rows),
-    )  # fmt: skip
+def _share(happened: Mask) -> Value:
+    """How often something happened in (draws, people), and its interval over people."""
+    people = People({"share": happened.mean(axis=0)}, seeds=len(happened))
+    return people.mean("share", ".0%", share=True)
 
 
 def guarantee_rows(found: Mapping[str, Found], labels: Mapping[str, str]) -> Rows:

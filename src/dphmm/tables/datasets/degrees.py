@@ -7,6 +7,7 @@ ten-millionths of a degree.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +25,12 @@ __all__: list[str] = []
 BOTH = ("latitude", "longitude")
 _NUMBER = r"([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 _WKT = rf"^(?i:SRID=4326;)?\s*(?i:POINT)\s*(?i:ZM?|M)?\s*\(\s*{_NUMBER}\s+{_NUMBER}[\s\d.eE+-]*\)$"
-_WKB_POINT = {
-    b"\x01\x01\x00\x00\x00": "<f8",
-    b"\x00\x00\x00\x00\x01": ">f8",
-    b"\x01\x01\x00\x00\x20\xe6\x10\x00\x00": "<f8",
-    b"\x00\x20\x00\x00\x01\x00\x00\x10\xe6": ">f8",
-}
-"""What stands before the coordinates of a point: their order, and of EWKB that they are degrees."""
-_WKB_DIGITS = r"^0[01][0-9A-Fa-f]{40}([0-9A-Fa-f]{8})?$"
+_WKB_POINTS = {1: 2, 1001: 3, 2001: 3, 3001: 4}
+"""How many numbers a point has, with a height and a measure or without, by the kind it states."""
+_EWKB_Z, _EWKB_M, _EWKB_PLACE = 1 << 31, 1 << 30, 1 << 29
+"""The same in EWKB, and that the system of coordinates stands behind."""
+_DEGREES = 4326
+_WKB_DIGITS = r"^0[01][0-9A-Fa-f]{40}([0-9A-Fa-f]{8}){0,5}$"
 _SEMICIRCLE, _E7 = 180 / 2**31, 1e-7
 AROUND = 0.1
 """The share of longitudes above 180 from which on they are taken to go to 360."""
@@ -146,8 +145,19 @@ class Degrees:
 
 
 def _of_wkb(given: Any) -> tuple[float, float]:
-    before = b"" if given is None else bytes(given[:-16])
-    if before not in _WKB_POINT:
-        return np.nan, np.nan
-    x, y = np.frombuffer(given, _WKB_POINT[before], 2, len(before)).tolist()
+    """East and north of a point; no numbers of anything else."""
+    none = np.nan, np.nan
+    if given is None or len(given) < 5 or given[0] > 1:
+        return none
+    order = "<" if given[0] else ">"
+    (stated,) = struct.unpack_from(f"{order}I", given, 1)
+    kind, begin = stated & 0x1FFFFFFF, 5
+    kind += 1000 * bool(stated & _EWKB_Z) + 2000 * bool(stated & _EWKB_M)
+    if stated & _EWKB_PLACE:
+        if given[5:9] != struct.pack(f"{order}I", _DEGREES):
+            return none
+        begin = 9
+    if len(given) != begin + 8 * _WKB_POINTS.get(kind, 0) or kind not in _WKB_POINTS:
+        return none
+    x, y = struct.unpack_from(f"{order}2d", given, begin)
     return x, y

@@ -21,7 +21,7 @@ from dphmm.tables.datasets.reading import (
     read_lines,
     table_of,
 )
-from dphmm.tables.datasets.records import JsonLines, records_of, text_columns
+from dphmm.tables.datasets.records import JsonLines, check_people, records_of, text_columns
 from dphmm.tables.datasets.rows import Meaning, UnknownColumnsError, Wishes
 from dphmm.tables.datasets.sources import Owner, find_sources, unread
 from dphmm.tables.datasets.streams import DAMAGE, Source
@@ -157,6 +157,7 @@ class _Reader:
         if not records:
             return _damaged(source, "file must hold points with their times, got none")
         meaning = Meaning.of(source.name, list(keys), self._wishes, source.person or "")
+        check_people(source.name, records, meaning)
         polars = require("polars", "geo")
         every = {theirs: theirs for theirs in meaning.fields.values()}
         good, report = meaning.judge_all(

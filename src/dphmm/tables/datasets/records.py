@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dphmm.errors import require
-from dphmm.tables.columns import match_columns
+from dphmm.errors import DataError, require
+from dphmm.tables.columns import NOT_WHOLE, match_columns
 from dphmm.tables.datasets.rows import Meaning, Wishes
 from dphmm.tables.geojson import track_records
 
@@ -35,6 +35,7 @@ class JsonLines:
         if self.meaning is None:
             keys = dict.fromkeys(key for record in records[:_SAMPLE] for key in record)
             self.meaning = Meaning.of(self.file, list(keys), self.wishes, self.owner)
+        check_people(self.file, records, self.meaning)
         fields = text_columns(records, self.meaning.fields)
         lengths = polars.Series([len(each) for each in found], dtype=polars.UInt32)
         numbers = polars.int_range(len(lines), eager=True).repeat_by(lengths).explode()
@@ -56,6 +57,13 @@ def text_columns(records: Sequence[dict[str, Any]], names: dict[str, str]) -> li
         )
         for ours, theirs in names.items()
     ]
+
+
+def check_people(file: str, records: Sequence[dict[str, Any]], meaning: Meaning) -> None:
+    """Refuse people who are numbers with a point, as tables are refused: 7 and 7.0 are one."""
+    column = meaning.fields.get("person")
+    if column is not None and any(isinstance(one.get(column), float) for one in records):
+        raise DataError(f"{file}: {NOT_WHOLE}")
 
 
 def _read(line: str) -> list[dict[str, Any]]:
