@@ -46,6 +46,7 @@ FINDINGS = {
         "test_studio_faithful.test_the_page_says_what_check_says_at_every_step",
         "test_studio_tradeoff.test_every_point_is_what_check_says_of_the_file_with_its_changes",
         "test_report.test_the_statement_is_the_accounts_own",
+        "test_receiving.test_a_body_that_breaks_off_is_no_body",
     ),
     "7. the public surface surprises": (
         "test_arguments.test_swapped_arguments_are_named",

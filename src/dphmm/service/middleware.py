@@ -9,9 +9,9 @@ import asyncio
 import json
 import math
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,6 +22,15 @@ from dphmm.service.access import Access, RefusedError
 from dphmm.service.limits import Room
 from dphmm.service.logs import log
 from dphmm.service.metrics import Metrics
+from dphmm.service.receiving import (
+    BadLengthError,
+    GoneError,
+    Message,
+    Receive,
+    TooLongError,
+    receive,
+    replay,
+)
 from dphmm.service.routes import CLOSED, Route, Routes, check_path
 from dphmm.service.settings import ServiceSettings
 from dphmm.service.showing import UNREACHABLE, check_names
@@ -30,8 +39,6 @@ from dphmm.service.workers import WorkerError
 
 __all__ = ["Middleware"]
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
@@ -104,7 +111,7 @@ class Middleware:
                 check_names(body)
             response = await self._shortcut(scope, body) if asked is not None else None
             if response is None:
-                await self.app(scope, _replayed(body, heard), answer)
+                await self.app(scope, replay(body, heard), answer)
             else:
                 await response(scope, heard, answer)
         except RefusedError as fault:
@@ -115,7 +122,7 @@ class Middleware:
             await answer.refuse(RefusedError(503, UNREACHABLE, 5))
         except TimeoutError:
             await answer.refuse(RefusedError(408, "the body must come faster; send it again"))
-        except _GoneError:
+        except GoneError:
             return
         except Exception as fault:  # nobody further out could answer
             # Its own words might quote what was sent; its kind and its place do not.
@@ -156,30 +163,23 @@ class Middleware:
         if wait > 0:
             await asyncio.sleep(wait)
 
-    async def _body(self, scope: Message, receive: Receive, largest: int) -> bytes:
-        headers = dict(scope["headers"])
-        announced = headers.get(b"content-length", b"0")
-        if b"content-length" in headers and b"transfer-encoding" in headers:
-            # Whoever passed it on may have taken the other one, and have seen other requests.
-            raise RefusedError(400, "the body must have one length, got two")
-        if announced.isdigit() and int(announced) > largest:
-            raise _too_large(largest)
-        parts, size = [], 0
-        async with asyncio.timeout(self._settings.slowest_body):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _GoneError
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > largest:
-                    raise _too_large(largest)
-                # Held until the answer is there: of one client not more than fits.
-                if not self._sent.take(scope["state"].get("client", ""), len(parts[-1])):
-                    raise RefusedError(429, "bodies must come one by one; wait for some", 1)
-                scope["state"]["sent"] = size
-                if not message.get("more_body", False):
-                    return b"".join(parts)
+    async def _body(self, scope: Message, hear: Receive, largest: int) -> bytes:
+        client, state = scope["state"].get("client", ""), scope["state"]
+
+        def take(size: int) -> None:
+            # Held until the answer is there: of one client not more than fits.
+            if not self._sent.take(client, size):
+                raise RefusedError(429, "bodies must come one by one; wait for some", 1)
+            state["sent"] += size
+
+        try:
+            async with asyncio.timeout(self._settings.slowest_body):
+                return await receive(scope, hear, largest, take)
+        except TooLongError:
+            told = f"the body must have at most {largest} bytes, got more"
+            raise RefusedError(413, told) from None
+        except BadLengthError:
+            raise RefusedError(400, "the body must have one length, got two") from None
 
     def _log_fault(self, scope: Message, **facts: object) -> None:
         log.error("error", extra={"request": scope["state"]["request"], **facts})
@@ -220,14 +220,6 @@ class _Heard:
                     size += len((await self()).get("body", b""))
 
 
-def _too_large(largest: int) -> RefusedError:
-    return RefusedError(413, f"the body must have at most {largest} bytes, got more")
-
-
-class _GoneError(Exception):
-    """The client hung up before its request was complete: nothing was asked."""
-
-
 class _Held:
     """An answer that is complete but has not left."""
 
@@ -264,20 +256,6 @@ class _Held:
         ]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"".join(self._parts)})
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body once, then whatever the connection has to say."""
-    sent = False
-
-    async def replay() -> Message:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
 
 
 def _route(scope: Message) -> str:

@@ -8,12 +8,13 @@ that only this run's page knows.
 
 from __future__ import annotations
 
-import re
 from hmac import compare_digest
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dphmm.service import receiving
 
 __all__ = ["Guard", "refuse"]
 
@@ -58,19 +59,20 @@ class Guard:
                 message["headers"] = [*message.get("headers", []), *added]
             await send(message)
 
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope["method"], headers)
-        body = None if refusal else await _body(headers, receive)
-        if body is None:
-            status, sentence = refusal or (413, f"body must have at most {MAX_BODY} bytes")
-            await refuse(status, sentence)(scope, receive, send_guarded)
+        refusal, body = self._refusal(scope["method"], Headers(scope=scope)), b""
+        if refusal is None:
+            try:
+                body = await receiving.receive(scope, receive, MAX_BODY)
+            except receiving.TooLongError:
+                refusal = 413, f"body must have at most {MAX_BODY} bytes"
+            except receiving.BadLengthError:
+                refusal = 400, "body must have one length, got two"
+            except receiving.GoneError:
+                return
+        if refusal is not None:
+            await refuse(*refusal)(scope, receive, send_guarded)
             return
-        waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def receive_again() -> Message:
-            return waiting.pop() if waiting else await receive()
-
-        await self._app(scope, receive_again, send_guarded)
+        await self._app(scope, receiving.replay(body, receive), send_guarded)
 
     def _refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:
         hosts = headers.getlist("host")
@@ -97,22 +99,3 @@ class Guard:
 def refuse(status: int, sentence: str) -> JSONResponse:
     """The answer to a request that is not met, in one sentence."""
     return JSONResponse({"error": sentence}, status_code=status)
-
-
-async def _body(headers: Headers, receive: Receive) -> bytes | None:
-    """The whole body, or None as soon as it is too long."""
-    declared = headers.get("content-length", "0")
-    if not re.fullmatch("[0-9]{1,9}", declared) or int(declared) > MAX_BODY:
-        return None
-    parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return b""
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MAX_BODY:
-            return None
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
