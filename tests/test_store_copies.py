@@ -299,6 +299,20 @@ def test_a_copy_from_while_a_store_was_anchored_does_not_answer_when_it_is_resto
         release(store, "ann", 2, 4)
 
 
+def test_a_restored_store_is_not_anchored_by_whoever_opens_it(anchor: str, tmp_path: Path) -> None:
+    """Or it would need an anchor that only a recovery can give it."""
+    with closing(Store.open(tmp_path / "one.db")) as store:
+        release(store, "ann", 1, 4)
+        backup(store, tmp_path / "copy.db")
+    restore(tmp_path / "copy.db", tmp_path / "back.db").close()
+    for used in (anchor, None):
+        with (
+            closing(Store.open(tmp_path / "back.db", anchor=used)) as store,
+            pytest.raises(StoreError, match=r"not know .* dphmm store recover"),
+        ):
+            release(store, "ann", 2, 4)
+
+
 def test_a_store_is_no_anchor_of_its_own(store_url: str, tmp_path: Path) -> None:
     """It would go back together with the store; on SQLite it could not even be finished."""
     place = store_url if "://" in store_url else f"sqlite:///{store_url}"

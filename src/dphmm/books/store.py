@@ -113,8 +113,9 @@ class Store(StoreReading):
         Nobody says anything before it has them; if who began is killed, the next one goes on.
         """
         with self.database.transaction(write=False) as transaction:
-            state = find_facts(transaction).get("anchored")
-        is_new = state is None and create
+            facts = find_facts(transaction)
+        state = facts.get("anchored")
+        is_new = create and not {"anchored", "restored"} & facts.keys()
         if is_new:  # or the store would need what a slip of the pen has named
             anchor.make_room(self.witness.store)
         anchored = self._anchored() if create else None  # which may be damaged
