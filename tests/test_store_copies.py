@@ -16,11 +16,13 @@ from typing import Any
 
 import pytest
 
-from dphmm import Store, StoreError
+from dphmm import ArgumentError, Store, StoreError
 from dphmm.books.acts import record_act
 from dphmm.books.anchors import FileAnchor
 from dphmm.books.changing import rotate_key
+from dphmm.books.checking import find_problems
 from dphmm.books.copying import backup, restore
+from dphmm.books.database import Sqlite
 from dphmm.books.keeping import lower_budgets, recover
 from dphmm.books.keys import create_key
 from dphmm.books.sealing import Root, Roots, Seals
@@ -197,8 +199,6 @@ def test_a_store_whose_first_server_was_killed_while_it_was_anchored_goes_on(
     def stop(witness: Witness, roots: Roots) -> None:
         if late:
             first(witness, roots)
-        if witness.anchor is not None:
-            witness.anchor.close()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Witness, "anchor_first", stop)
@@ -213,6 +213,145 @@ def test_a_store_whose_first_server_was_killed_while_it_was_anchored_goes_on(
         pytest.raises(StoreError, match="does not know the store"),
     ):
         release(store, "ann", 4, 4)
+
+
+@pytest.fixture
+def begun(anchor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Begins to anchor a store, and is killed before the anchor has anything."""
+
+    def begin() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(Witness, "anchor_first", die)
+            with pytest.raises(KeyboardInterrupt):
+                Store.open(tmp_path / "one.db", anchor=anchor)
+
+    return begin
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_servers_that_anchor_a_store_at_once_have_one_epoch(
+    anchor: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    begun: Callable[[], None],
+    killed: bool,
+) -> None:
+    """The second one knows the store from before the first one began, who may be killed then."""
+    path = tmp_path / "one.db"
+    Store.open(path).close()
+    attach = Store._attach
+
+    def attach_late(store: Store, *given: Any) -> None:
+        monkeypatch.setattr(Store, "_attach", attach)
+        begun() if killed else Store.open(path, anchor=anchor).close()
+        attach(store, *given)
+
+    monkeypatch.setattr(Store, "_attach", attach_late)
+    with closing(Store.open(path, anchor=anchor)) as store:
+        assert not release(store, "ann", 1, 4)[1]
+    with closing(Store.open(path, anchor=anchor)) as store:
+        assert release(store, "ann", 1, 4)[1]
+
+
+@pytest.mark.parametrize("recovered", [False, True])
+def test_a_server_that_anchors_a_store_finds_what_others_did_to_it_meanwhile(
+    anchor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovered: bool
+) -> None:
+    path = tmp_path / "one.db"
+    with closing(Store.open(path)) as store:
+        release(store, "ann", 1, 4)
+        begin, begins = Sqlite.transaction, 0
+
+        def transaction(database: Sqlite, write: bool = True) -> Any:
+            nonlocal begins
+            begins += write and database.name == str(path)
+            if begins == 2:  # what it has begun is durable, and not finished
+                monkeypatch.setattr(Sqlite, "transaction", begin)
+                if recovered:  # so that it has no anchor
+                    recover(store, {"": 2})
+                else:
+                    Store.open(path, anchor=anchor).close()
+            return begin(database, write)
+
+        monkeypatch.setattr(Sqlite, "transaction", transaction)
+        with closing(Store.open(path, anchor=anchor)) as other:
+            if recovered:
+                with pytest.raises(StoreError, match="does not know the store"):
+                    release(other, "ann", 2, 4)
+            else:
+                assert not release(other, "ann", 2, 4)[1]
+
+
+@pytest.mark.parametrize("how", ["none", "another", "its own"])
+def test_a_copy_from_while_a_store_was_anchored_does_not_answer_when_it_is_restored(
+    anchor: str, tmp_path: Path, begun: Callable[[], None], how: str
+) -> None:
+    path, copy = tmp_path / "one.db", tmp_path / "copy.db"
+    with closing(Store.open(path)) as store:
+        release(store, "ann", 1, 4)
+    begun()
+    shutil.copy(path, copy)
+    with closing(Store.open(path, anchor=anchor)) as store:
+        release(store, "ann", 2, 4)
+    used = {"none": None, "another": str(tmp_path / "other"), "its own": anchor}[how]
+    refused = pytest.raises(StoreError, match=r"recover|cannot be used without it")
+    with closing(restore(copy, tmp_path / "back.db", anchor=used)) as store, refused:
+        release(store, "ann", 2, 4)
+
+
+def test_a_restored_store_is_not_anchored_by_whoever_opens_it(anchor: str, tmp_path: Path) -> None:
+    """Or it would need an anchor that only a recovery can give it."""
+    with closing(Store.open(tmp_path / "one.db")) as store:
+        release(store, "ann", 1, 4)
+        backup(store, tmp_path / "copy.db")
+    restore(tmp_path / "copy.db", tmp_path / "back.db").close()
+    for used in (anchor, None):
+        with (
+            closing(Store.open(tmp_path / "back.db", anchor=used)) as store,
+            pytest.raises(StoreError, match=r"not know .* dphmm store recover"),
+        ):
+            release(store, "ann", 2, 4)
+
+
+def test_a_store_is_no_anchor_of_its_own(store_url: str, tmp_path: Path) -> None:
+    """It would go back together with the store; on SQLite it could not even be finished."""
+    place = store_url if "://" in store_url else f"sqlite:///{store_url}"
+    Store.open(store_url).close()
+    with pytest.raises(ArgumentError, match="anchor must be another database than the store"):
+        Store.open(store_url, anchor=place)
+    with closing(Store.open(store_url)) as store:  # it does not need one
+        release(store, "ann", 1, 4)
+    with closing(Store.open(store_url, anchor=tmp_path / "anchor")) as store:
+        release(store, "ann", 2, 4)
+
+
+def test_a_store_is_looked_into_although_its_anchor_cannot_be_read(tmp_path: Path) -> None:
+    """So it is by a process of a service, which would be begun again and again."""
+    path, anchor = tmp_path / "one.db", tmp_path / "anchor"
+    with closing(Store.open(path, anchor=anchor)) as store:
+        release(store, "ann", 1, 4)
+        anchor.write_bytes(b"no anchor")
+        with closing(store.open_again()) as other:
+            problems = find_problems(other)
+            assert ["is damaged or no anchor" in one for one in problems] == [True]
+            with pytest.raises(StoreError, match="is damaged or no anchor"):
+                release(other, "ann", 2, 4)
+    with pytest.raises(StoreError, match="is damaged or no anchor"):
+        Store.open(path, anchor=anchor)
+
+
+@pytest.mark.parametrize("slip", ["no folder", "the store"])
+def test_a_recovery_to_what_can_be_no_anchor_changes_nothing(
+    anchor: str, tmp_path: Path, slip: str
+) -> None:
+    path = tmp_path / "one.db"
+    with closing(Store.open(path, anchor=anchor)) as store:
+        release(store, "ann", 1, 4)
+        other = f"sqlite:///{path}" if slip == "the store" else str(tmp_path / "no" / "anchor")
+        refused = pytest.raises((ArgumentError, StoreError), match=r"^(the )?anchor ")
+        with closing(Store.open(path, create=False, anchor=other)) as wrong, refused:
+            recover(wrong, {"": 2})
+        release(store, "ann", 2, 4)
 
 
 def test_an_anchor_that_somebody_stopped_has_locked_is_waited_for_no_longer_than_a_store(

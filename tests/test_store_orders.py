@@ -201,6 +201,10 @@ class MemoryAnchor(Anchor):
         """See `Anchor`."""
         raise NotImplementedError
 
+    def make_room(self, store: str) -> None:
+        """See `Anchor`."""
+        raise NotImplementedError
+
 
 class Server(Store):
     """A store without its tables of people: moments are names, and answers are numbers."""

@@ -13,7 +13,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from dphmm.books.database import BUSY_SECONDS, Database, Transaction, connect
 from dphmm.books.sealing import NO_ROOT, Root, Roots
-from dphmm.errors import StoreError
+from dphmm.errors import ArgumentError, StoreError
 
 __all__ = ["Anchor", "Anchored", "DatabaseAnchor", "FileAnchor", "open_anchor"]
 
@@ -75,8 +75,9 @@ class Anchor(ABC):
     def replace(self, anchored: Anchored) -> None:
         """Forget what was known of a store: when it is first anchored, or recovered."""
 
-    def make_room(self) -> None:  # noqa: B027  whoever reads a database's table makes it
-        """See that it can be written, before a store is told that it needs it."""
+    @abstractmethod
+    def make_room(self, store: str) -> None:
+        """See that it can be written and is not in the store, before that is told to need it."""
 
     def close(self) -> None:  # noqa: B027  a file is open only while it is used
         """Close connections."""
@@ -123,8 +124,8 @@ class FileAnchor(Anchor):
                 self._check(found[1], anchored.store)
             self._write(file, 1 if found is None else found[0] + 1, anchored)
 
-    def make_room(self) -> None:
-        """See `Anchor`."""
+    def make_room(self, store: str) -> None:
+        """See `Anchor`; no file is a store and an anchor."""
         with self._locked() as file:
             if not os.pread(file, 1, 0):
                 self._put(file, 0, b"\0" * (2 * BLOCK))
@@ -217,6 +218,17 @@ class DatabaseAnchor(Anchor):
             )
         roots = {number: Root(count, value) for number, count, value in rows}
         return None if epoch is None else Anchored(store, epoch, roots)
+
+    def make_room(self, store: str) -> None:
+        """See `Anchor`; what is in the store would go back together with it."""
+        found = None
+        with suppress(StoreError), self._database.transaction(write=False) as transaction:
+            found = transaction.row(
+                "SELECT 1 FROM facts WHERE name = 'store' AND value = ?", (store,)
+            )
+        if found is not None:
+            raise ArgumentError("anchor must be another database than the store, got the same one")
+        self._make()
 
     def _epoch(self, transaction: Transaction, store: str) -> str | None:
         """The epoch has a row of its own, with a number that no root has."""

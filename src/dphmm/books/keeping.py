@@ -53,6 +53,8 @@ def recover(store: Store, not_before: Mapping[str, int]) -> None:
         not_before: For each unit of time, seconds ("s") or numbers (""), the instant from which
             on nothing was said that the store does not know of.
     """
+    if store.witness.anchor is not None:
+        store.witness.anchor.make_room(store.witness.store)
     with store.database.transaction() as transaction:
         transaction.hold("facts", "EXCLUSIVE")  # what is said until then, the anchor begins with
         missing = {step_of(clock)[0] for clock in _clocks(transaction)} - not_before.keys()

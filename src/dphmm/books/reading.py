@@ -66,9 +66,13 @@ class StoreReading:
         """As it was when it was last read; None before there is one."""
         self._begin()
         _STORES.add(self)
-        with database.transaction(write=False) as transaction:
+        self._meet(anchor)
+
+    def _meet(self, anchor: Anchor | None) -> None:
+        """Begin to watch the store, as it is now."""
+        with self.database.transaction(write=False) as transaction:
             facts = find_facts(transaction)
-        self.witness = Witness(database.name, facts, anchor)
+        self.witness = Witness(self.database.name, facts, anchor)
 
     def _begin(self) -> None:
         """Remember nobody, with no lock that a thread of another process holds."""

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from secrets import token_bytes
 
-from dphmm.books.anchors import open_anchor
+from dphmm.books.anchors import Anchor, open_anchor
 from dphmm.books.database import Sqlite, Transaction, connect
 from dphmm.books.opening import SALT_BYTES, prepare
 from dphmm.books.reading import StoreReading
@@ -98,23 +98,28 @@ class Store(StoreReading):
         used = prepare(database, secret, create)
         store = cls(database, used, None if anchor is None else open_anchor(anchor))
         store.open_again = partial(cls.open, url, secret=secret, create=False, anchor=anchor)
-        if anchor is not None:
-            store._attach(create)
-        store._finish_erasing()
+        try:
+            if store.witness.anchor is not None:
+                store._attach(store.witness.anchor, create)
+            store._finish_erasing()
+        except BaseException:  # nobody has it who could close it
+            store.close()
+            raise
         return store
 
-    def _attach(self, create: bool) -> None:
+    def _attach(self, anchor: Anchor, create: bool) -> None:
         """Give the anchor its first roots, if neither it nor the store know of each other.
 
         Nobody says anything before it has them; if who began is killed, the next one goes on.
         """
-        anchored = self._anchored()  # which may be damaged
         with self.database.transaction(write=False) as transaction:
-            state = find_facts(transaction).get("anchored")
-        if state is None and create and anchored is None:
-            assert self.witness.anchor is not None  # or nobody calls this
-            # Or the store would need what a slip of the pen has named.
-            self.witness.anchor.make_room()
+            facts = find_facts(transaction)
+        state = facts.get("anchored")
+        is_new = create and not {"anchored", "restored"} & facts.keys()
+        if is_new:  # or the store would need what a slip of the pen has named
+            anchor.make_room(self.witness.store)
+        anchored = self._anchored() if create else None  # which may be damaged
+        if is_new and anchored is None:
             with self.database.transaction() as transaction:
                 transaction.hold("facts", "EXCLUSIVE")  # nobody speaks on without the anchor
                 state = find_facts(transaction).get("anchored")
@@ -126,10 +131,13 @@ class Store(StoreReading):
             with self.database.transaction() as transaction:
                 transaction.hold("facts", "EXCLUSIVE")
                 facts = find_facts(transaction)
-                if facts["anchored"] == BEGUN:
+                # A copy from then that was put back is not where the store went on from.
+                if facts.get("anchored") == BEGUN and "restored" not in facts:
+                    self.witness.epoch = facts["epoch"]  # whoever began it
                     if self._anchored() is None:
                         self.witness.anchor_first(find_roots(transaction))
                     set_fact(transaction, "anchored", "1")
+        self._meet(anchor)  # others may have anchored it meanwhile
 
     def _finish_erasing(self) -> None:
         """Empty a log that somebody was still reading when a person was erased."""
