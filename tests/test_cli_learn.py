@@ -169,6 +169,17 @@ def test_what_private_learning_cannot_do_is_refused(
     assert not out.exists()
 
 
+def test_one_state_is_nothing_to_learn(tmp_path: Path) -> None:
+    (tmp_path / "states.csv").write_text("label,x,y\na,0,0\n")
+    rows = "".join(f"p{person},{time},a\n" for person in range(9) for time in range(1, 9))
+    (tmp_path / "trips.csv").write_text("person,time,state\n" + rows)
+    result = run("learn", tmp_path / "trips.csv", "--states", tmp_path / "states.csv",
+                 "-o", tmp_path / "model.npz")  # fmt: skip
+    assert result.exit_code == 2
+    assert result.stderr == "dphmm: states.csv: states must be at least two, got one\n"
+    assert not (tmp_path / "model.npz").exists()
+
+
 def test_states_without_places_need_a_list_of_moves(tmp_path: Path) -> None:
     (tmp_path / "states.csv").write_text("label\na\nb\n")
     (tmp_path / "trips.csv").write_text("person,time,state\np,1,a\np,2,b\n")

@@ -178,6 +178,10 @@ def test_a_map_reads_back_and_may_lose_states(make: Callable[[], Map], tmp_path:
         (lambda: Map.squares(*MUNICH, cell=float("nan")), "cell must be a length"),
         (lambda: Map.squares(*MUNICH, kilometres=-1), "kilometres must be a length"),
         (
+            lambda: Map.squares(*MUNICH, kilometres=12.9, cell=340),
+            "cell must be at most about half of 12.9 km, or all is one place, got 340 km",
+        ),
+        (
             lambda: Map.squares(*MUNICH, kilometres=500, cell=0.01),
             "kilometres and cell must make at most 100000 states, got 2500000000",
         ),

@@ -211,6 +211,8 @@ def command(
         raise click.UsageError("--states must be given, or --scenario")
     else:
         states = States.read(states_file)
+        if len(states) < 2:
+            raise DataError(f"{Path(states_file).name}: states must be at least two, got one")
         step = time_step or "1"
         clock = Clock(int(step) if step.isdigit() else step, zone=time_zone)
         if anywhere == HELD_OUT and (epsilon is not None or engine != "local"):

@@ -60,7 +60,12 @@ class Map:
         Map(states=States(16 states, columns latitude, longitude))
         """
         _check_size(kilometres, cell)
-        side = max(1, round(kilometres / cell))
+        side = round(kilometres / cell)
+        if side < 2:
+            raise ArgumentError(
+                f"cell must be at most about half of {kilometres:g} km, or all is one place, "
+                f"got {cell:g} km"
+            )
         _check_count(side**2, "kilometres and cell")
         plane, grid = LocalPlane(latitude, longitude), Grid.rectangle(side, side, cell)
         labels = tuple(f"{row}-{column}" for row, column in grid.row_col.tolist())
