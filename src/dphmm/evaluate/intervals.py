@@ -182,7 +182,7 @@ def median_of(rows: FloatArray) -> tuple[float, float, float]:
     the figures (Woodruff 1952).
 
     >>> median_of(np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]]))
-    (5.0, 2.0, 9.0)
+    (5.0, 1.0, 9.0)
     """
     middle = float(np.median(rows))
     below = People({"below": (rows <= middle).mean(axis=0)})
