@@ -204,8 +204,10 @@ def running(store, **chosen):
 
 
 def slow_release(store):
-    """A release that takes seconds: 400 states and a long way."""
-    digest, text = pack(*(scenario_body()[name] for name in ("scenario", "states", "transition")))
+    """A release that takes seconds: 400 states, from each to each, and a long way."""
+    body = scenario_body()
+    walk = [[0.5 * share + 0.5 / len(row) for share in row] for row in body["transition"]]
+    digest, text = pack(body["scenario"], body["states"], walk)
     add_scenario(store, digest, text, client="red")
     store.begin("anna", client="red")
     near, far = (NewRelease(time=time, state=0) for time in (1, LONG_GAP))
